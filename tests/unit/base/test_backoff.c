@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void test_doubles_up_to_the_cap(void **state)
+static void test_backoff_doubles_up_to_the_cap(void **state)
 {
     static const struct {
         uint64_t first, failures, max, wait;
@@ -50,7 +50,7 @@ static void test_random_numbers_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_doubles_up_to_the_cap),
+        cmocka_unit_test(test_backoff_doubles_up_to_the_cap),
         cmocka_unit_test(test_jitter_differs_between_keys),
         cmocka_unit_test(test_random_numbers_differ),
     };

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-static void both_ways(void **state)
+static void test_base64_encodes_and_decodes(void **state)
 {
     /* RFC 4648, section 10 */
     static const char *const rows[][2] = {{"", ""},
@@ -30,7 +30,7 @@ static void both_ways(void **state)
     }
 }
 
-static void refused(void **state)
+static void test_invalid_base64_is_refused(void **state)
 {
     static const char *const rows[] = {
         "Z", "Zg", "Zg=", "Zg===", "Zm9v=", "Z=g=", "Zm-v", "Zm 9v", "====", "Zg==Zg=="};
@@ -43,7 +43,7 @@ static void refused(void **state)
     }
 }
 
-static void wrapped_lines_and_the_cap(void **state)
+static void test_base64_accepts_line_breaks_and_has_a_cap(void **state)
 {
     struct stw_buf out = STW_BUF_INIT(100), small = STW_BUF_INIT(3);
     (void)state;
@@ -57,9 +57,9 @@ static void wrapped_lines_and_the_cap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_ways),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(wrapped_lines_and_the_cap),
+        cmocka_unit_test(test_base64_encodes_and_decodes),
+        cmocka_unit_test(test_invalid_base64_is_refused),
+        cmocka_unit_test(test_base64_accepts_line_breaks_and_has_a_cap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static void adds(void **state)
+static void test_buffer_appends_text(void **state)
 {
     (void)state;
     stw_autobuf struct stw_buf b = STW_BUF_INIT(1000);
@@ -26,7 +26,7 @@ static void adds(void **state)
     assert_int_equal(b.len, 0);
 }
 
-static void integers(void **state)
+static void test_buffer_formats_integers(void **state)
 {
     (void)state;
     stw_autobuf struct stw_buf b = STW_BUF_INIT(1000);
@@ -39,7 +39,7 @@ static void integers(void **state)
 }
 
 /* The cap holds to the byte for every way of adding, and sticks. */
-static void cap(void **state)
+static void test_buffer_cap_is_exact_and_sticks(void **state)
 {
     (void)state;
     for (size_t max = 0; max < 200; max++) {
@@ -66,7 +66,7 @@ static void cap(void **state)
     }
 }
 
-static void take(void **state)
+static void test_buffer_text_is_taken(void **state)
 {
     (void)state;
     struct stw_buf b = STW_BUF_INIT(100);
@@ -79,7 +79,7 @@ static void take(void **state)
     assert_int_equal(b.len, 0);
 }
 
-static void reserve(void **state)
+static void test_buffer_reserves_space_below_the_cap(void **state)
 {
     (void)state;
     stw_autobuf struct stw_buf b = STW_BUF_INIT(10);
@@ -96,7 +96,7 @@ static void reserve(void **state)
 
 /* A secret buffer wipes memory before it releases it: checked with stw_buf_clear(), which keeps the
  * block. */
-static void secret(void **state)
+static void test_secret_buffer_is_wiped(void **state)
 {
     (void)state;
     stw_autobuf struct stw_buf b = STW_BUF_INIT(100000);
@@ -110,7 +110,7 @@ static void secret(void **state)
         assert_int_equal(b.data[i], 0);
 }
 
-static void json_strings(void **state)
+static void test_buffer_escapes_json_strings(void **state)
 {
     (void)state;
     static const struct {
@@ -137,9 +137,13 @@ static void json_strings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adds),         cmocka_unit_test(integers), cmocka_unit_test(cap),
-        cmocka_unit_test(take),         cmocka_unit_test(reserve),  cmocka_unit_test(secret),
-        cmocka_unit_test(json_strings),
+        cmocka_unit_test(test_buffer_appends_text),
+        cmocka_unit_test(test_buffer_formats_integers),
+        cmocka_unit_test(test_buffer_cap_is_exact_and_sticks),
+        cmocka_unit_test(test_buffer_text_is_taken),
+        cmocka_unit_test(test_buffer_reserves_space_below_the_cap),
+        cmocka_unit_test(test_secret_buffer_is_wiped),
+        cmocka_unit_test(test_buffer_escapes_json_strings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void parse(void **state)
+static void test_times_are_parsed(void **state)
 {
     (void)state;
     static const struct {
@@ -55,7 +55,7 @@ static void parse(void **state)
 }
 
 /* Each day of eight centuries, compared with the C library. */
-static void every_day(void **state)
+static void test_dates_of_eight_centuries_match_libc(void **state)
 {
     (void)state;
     for (int64_t day = -146097; day < 146097; day++) {
@@ -72,7 +72,7 @@ static void every_day(void **state)
     }
 }
 
-static void micro(void **state)
+static void test_microseconds_are_formatted(void **state)
 {
     (void)state;
     char text[STW_TIME_LEN];
@@ -87,7 +87,7 @@ static void micro(void **state)
     assert_string_equal(text, "0001-01-01T00:00:00Z");
 }
 
-static void system_clock(void **state)
+static void test_system_clock_is_monotonic(void **state)
 {
     (void)state;
     uint64_t a = stw_now_ms(&stw_clock_system), b = stw_now_ms(&stw_clock_system);
@@ -96,7 +96,7 @@ static void system_clock(void **state)
     assert_true(wall >= -10 && wall <= 10); /* the process may be suspended in between */
 }
 
-static void waits(void **state)
+static void test_condition_wait_ends_at_its_deadline(void **state)
 {
     (void)state;
     pthread_cond_t cond;
@@ -117,8 +117,11 @@ static void waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parse), cmocka_unit_test(every_day),    cmocka_unit_test(micro),
-        cmocka_unit_test(waits), cmocka_unit_test(system_clock),
+        cmocka_unit_test(test_times_are_parsed),
+        cmocka_unit_test(test_dates_of_eight_centuries_match_libc),
+        cmocka_unit_test(test_microseconds_are_formatted),
+        cmocka_unit_test(test_condition_wait_ends_at_its_deadline),
+        cmocka_unit_test(test_system_clock_is_monotonic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

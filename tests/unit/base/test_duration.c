@@ -97,7 +97,7 @@ static const struct {
     {"1\xc2s", -1},
 };
 
-static void test_reads_durations_as_go_does(void **state)
+static void test_durations_are_parsed_as_in_go(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -112,6 +112,6 @@ static void test_reads_durations_as_go_does(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reads_durations_as_go_does)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_durations_are_parsed_as_in_go)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static void fail_sets_all(void **state)
+static void test_fail_sets_code_and_text(void **state)
 {
     (void)state;
     struct stw_error err = {.http = 404, .retry_after_ms = 7};
@@ -20,7 +20,7 @@ static void fail_sets_all(void **state)
     assert_int_equal(stw_fail(NULL, STW_ERR_GONE, "nobody listens"), -1);
 }
 
-static void wrap_keeps_the_code(void **state)
+static void test_wrap_keeps_the_error_code(void **state)
 {
     (void)state;
     struct stw_error err;
@@ -36,7 +36,7 @@ static void wrap_keeps_the_code(void **state)
 }
 
 /* Long messages are truncated, never written past the end. */
-static void long_texts(void **state)
+static void test_long_error_texts_are_truncated(void **state)
 {
     (void)state;
     struct stw_error err;
@@ -52,7 +52,7 @@ static void long_texts(void **state)
     assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
 }
 
-static void what_is_none(void **state)
+static void test_ignored_error_code_is_success(void **state)
 {
     struct stw_error err = {0};
     (void)state;
@@ -65,7 +65,7 @@ static void what_is_none(void **state)
     assert_string_equal(err.text, "");
 }
 
-static void names(void **state)
+static void test_error_codes_have_distinct_names(void **state)
 {
     (void)state;
     for (enum stw_err c = STW_OK; c <= STW_ERR_CANCELLED; c++) {
@@ -80,9 +80,11 @@ static void names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fail_sets_all), cmocka_unit_test(wrap_keeps_the_code),
-        cmocka_unit_test(long_texts),    cmocka_unit_test(what_is_none),
-        cmocka_unit_test(names),
+        cmocka_unit_test(test_fail_sets_code_and_text),
+        cmocka_unit_test(test_wrap_keeps_the_error_code),
+        cmocka_unit_test(test_long_error_texts_are_truncated),
+        cmocka_unit_test(test_ignored_error_code_is_success),
+        cmocka_unit_test(test_error_codes_have_distinct_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static int drop(void **state)
     return 0;
 }
 
-static void a_thread_without_a_ticket_is_not_restricted(void **state)
+static void test_thread_without_fence_may_write(void **state)
 {
     struct stw_error err = {0};
     struct stw_fence_epoch epoch;
@@ -47,7 +47,7 @@ static void a_thread_without_a_ticket_is_not_restricted(void **state)
     assert_false(stw_fence_epoch(&epoch));
 }
 
-static void closed_until_it_is_opened(void **state)
+static void test_fence_is_closed_until_opened(void **state)
 {
     struct stw_fence *f = *state;
     struct stw_error err = {0};
@@ -60,7 +60,7 @@ static void closed_until_it_is_opened(void **state)
     assert_false(stw_fence_may_write());
 }
 
-static void ends_with_its_deadline(void **state)
+static void test_fence_closes_at_its_deadline(void **state)
 {
     struct stw_fence *f = *state;
     struct stw_fence_epoch epoch;
@@ -78,7 +78,7 @@ static void ends_with_its_deadline(void **state)
     assert_false(stw_fence_may_write());
 }
 
-static void time_asleep_counts(void **state)
+static void test_fence_counts_suspended_time(void **state)
 {
     struct stw_fence *f = *state;
     stw_fence_open(f, 2000, &seventh);
@@ -87,7 +87,7 @@ static void time_asleep_counts(void **state)
     assert_false(stw_fence_may_write());
 }
 
-static void another_term_is_not_the_ticket_s(void **state)
+static void test_fence_of_another_term_stays_closed(void **state)
 {
     struct stw_fence *f = *state;
     stw_fence_open(f, 2000, &seventh);
@@ -101,7 +101,7 @@ static void another_term_is_not_the_ticket_s(void **state)
     assert_false(stw_fence_allows(old));
 }
 
-static void without_an_election_for_ever(void **state)
+static void test_fence_without_election_never_closes(void **state)
 {
     struct stw_fence *f = *state;
     stw_fence_open(f, STW_FENCE_FOREVER, &(struct stw_fence_epoch){0});
@@ -111,7 +111,7 @@ static void without_an_election_for_ever(void **state)
 }
 
 /* Foreign systems are not asked, although the thread may write to the API server. */
-static void a_shadow_asks_no_foreign_system(void **state)
+static void test_shadow_mode_contacts_no_other_system(void **state)
 {
     struct stw_fence *f = *state;
     struct stw_error err = {0};
@@ -131,13 +131,13 @@ static void a_shadow_asks_no_foreign_system(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_thread_without_a_ticket_is_not_restricted),
-        cmocka_unit_test_setup_teardown(closed_until_it_is_opened, make, drop),
-        cmocka_unit_test_setup_teardown(ends_with_its_deadline, make, drop),
-        cmocka_unit_test_setup_teardown(time_asleep_counts, make, drop),
-        cmocka_unit_test_setup_teardown(another_term_is_not_the_ticket_s, make, drop),
-        cmocka_unit_test_setup_teardown(without_an_election_for_ever, make, drop),
-        cmocka_unit_test_setup_teardown(a_shadow_asks_no_foreign_system, make, drop),
+        cmocka_unit_test(test_thread_without_fence_may_write),
+        cmocka_unit_test_setup_teardown(test_fence_is_closed_until_opened, make, drop),
+        cmocka_unit_test_setup_teardown(test_fence_closes_at_its_deadline, make, drop),
+        cmocka_unit_test_setup_teardown(test_fence_counts_suspended_time, make, drop),
+        cmocka_unit_test_setup_teardown(test_fence_of_another_term_stays_closed, make, drop),
+        cmocka_unit_test_setup_teardown(test_fence_without_election_never_closes, make, drop),
+        cmocka_unit_test_setup_teardown(test_shadow_mode_contacts_no_other_system, make, drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static void assert_drops(void (*drop)(void))
     free(heap);
 }
 
-static void test_lets_go_of_code_and_keeps_what_was_written(void **state)
+static void test_footprint_drops_code_and_keeps_written_data(void **state)
 {
     (void)state;
     assert_drops(stw_footprint_shrink);
@@ -50,7 +50,7 @@ static void test_lets_go_of_code_and_keeps_what_was_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lets_go_of_code_and_keeps_what_was_written),
+        cmocka_unit_test(test_footprint_drops_code_and_keeps_written_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

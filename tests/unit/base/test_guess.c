@@ -21,7 +21,7 @@ static const char *guess(const char *word)
     return g.best;
 }
 
-static void test_what_is_meant(void **state)
+static void test_guess_finds_the_nearest_word(void **state)
 {
     static const struct {
         const char *word, *want; /* NULL: nothing is like it */
@@ -78,7 +78,7 @@ static void test_long_words_get_no_guess(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_meant),
+        cmocka_unit_test(test_guess_finds_the_nearest_word),
         cmocka_unit_test(test_long_words_get_no_guess),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-static void test_digits_of_both_cases(void **state)
+static void test_hex_digits_of_both_cases_are_read(void **state)
 {
     static const struct {
         char c;
@@ -19,7 +19,7 @@ static void test_digits_of_both_cases(void **state)
         assert_int_equal(stw_hex_digit(rows[i].c), rows[i].value);
 }
 
-static void test_encodes_in_both_cases(void **state)
+static void test_hex_is_written_in_both_cases(void **state)
 {
     static const unsigned char data[] = {0x00, 0x7f, 0xab, 0xff};
     char out[9];
@@ -32,7 +32,7 @@ static void test_encodes_in_both_cases(void **state)
     assert_string_equal(out, "");
 }
 
-static void test_a_hash_is_read_back(void **state)
+static void test_hash_text_is_read_back(void **state)
 {
     struct stw_hash h = {.hi = 0x0123456789abcdefu, .lo = 0xfedcba9876543210u};
     char text[STW_HASH_LEN];
@@ -44,7 +44,7 @@ static void test_a_hash_is_read_back(void **state)
     assert_false(stw_hash_is_set(stw_hash_parse("")));
 }
 
-static void test_escapes_all_but_unreserved_characters(void **state)
+static void test_url_escape_keeps_unreserved_characters(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(256);
     (void)state;
@@ -58,10 +58,10 @@ static void test_escapes_all_but_unreserved_characters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_digits_of_both_cases),
-        cmocka_unit_test(test_encodes_in_both_cases),
-        cmocka_unit_test(test_a_hash_is_read_back),
-        cmocka_unit_test(test_escapes_all_but_unreserved_characters),
+        cmocka_unit_test(test_hex_digits_of_both_cases_are_read),
+        cmocka_unit_test(test_hex_is_written_in_both_cases),
+        cmocka_unit_test(test_hash_text_is_read_back),
+        cmocka_unit_test(test_url_escape_keeps_unreserved_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static int scan(struct stw_json_doc *doc, const char *text, size_t len, struct s
     return stw_json_scan(doc, copy, len, err);
 }
 
-static void accepted(void **state)
+static void test_valid_json_is_accepted(void **state)
 {
     (void)state;
     static const char *const rows[] = {
@@ -125,7 +125,7 @@ static const struct {
     {"[\n  1,\n  \"\xe6\xac\xa2\" x]", "line 3 column 7 (byte 15)"},
 };
 
-static void refused(void **state)
+static void test_invalid_json_is_refused(void **state)
 {
     (void)state;
     stw_autojson struct stw_json_doc doc = {0};
@@ -143,7 +143,7 @@ static void refused(void **state)
 }
 
 /* Every proper prefix of a text is refused. */
-static void truncated(void **state)
+static void test_truncated_json_is_refused(void **state)
 {
     (void)state;
     static const char text[] =
@@ -167,7 +167,7 @@ static int scan_nested(unsigned depth, struct stw_error *err)
     return stw_json_scan(&doc, stw_buf_str(&b), b.len, err);
 }
 
-static void depth(void **state)
+static void test_json_depth_is_limited(void **state)
 {
     (void)state;
     struct stw_error err;
@@ -194,7 +194,7 @@ static void write_deep(const char *inner, struct stw_buf *out)
 }
 
 /* What is nested too deeply is checked, kept as text, and hides nothing beside it. */
-static void deep_values_are_opaque(void **state)
+static void test_too_deep_json_values_are_opaque(void **state)
 {
     static const struct {
         const char *inner;
@@ -249,7 +249,7 @@ static void deep_values_are_opaque(void **state)
 }
 
 /* The API server sends the escape for NUL: it is part of a string, and of no C string. */
-static void strings_with_nul(void **state)
+static void test_json_strings_may_contain_nul(void **state)
 {
     static const char text[] = "{\"v\":\"a\\u0000b\",\"k\\u0000\":1,\"plain\":\"\\u0001\"}";
     stw_autojson struct stw_json_doc doc = {0};
@@ -278,7 +278,7 @@ static void strings_with_nul(void **state)
 }
 
 /* As Go reads them: an integer if it fits, else a real. */
-static void large_integers(void **state)
+static void test_large_json_integers_are_reals(void **state)
 {
     static const struct {
         const char *text;
@@ -306,7 +306,7 @@ static void large_integers(void **state)
 }
 
 /* Special bytes at each position in a vector and around it. */
-static void string_positions(void **state)
+static void test_json_string_escapes_at_every_position(void **state)
 {
     (void)state;
     static const struct {
@@ -339,7 +339,7 @@ static void string_positions(void **state)
     }
 }
 
-static void duplicates_among_many(void **state)
+static void test_duplicate_json_keys_are_found_among_many(void **state)
 {
     (void)state;
     /* Counts around the switch from comparing pairs to hashing.  Each key is duplicated in turn. */
@@ -362,7 +362,7 @@ static void duplicates_among_many(void **state)
     }
 }
 
-static void accessors(void **state)
+static void test_json_accessors_read_values(void **state)
 {
     (void)state;
     static const char text[] =
@@ -413,7 +413,7 @@ static void accessors(void **state)
     assert_int_equal(n, 5);
 }
 
-static void absent(void **state)
+static void test_accessors_of_absent_json_are_safe(void **state)
 {
     (void)state;
     struct stw_json none = STW_JSON_NONE, key, v;
@@ -453,7 +453,7 @@ static void absent(void **state)
 }
 
 /* In the order of stw_json_compare(); those that are not strings are equal. */
-static void compared_with_any_type(void **state)
+static void test_json_comparison_accepts_any_type(void **state)
 {
     static const char text[] =
         "[null,1,-2.5,true,[\"a\\n\"],{\"a\":1},\"\",\"b\",\"aa\",\"a\\u0062\"]";
@@ -472,7 +472,7 @@ static void compared_with_any_type(void **state)
         }
 }
 
-static void equal(void **state)
+static void test_json_values_are_compared(void **state)
 {
     (void)state;
     static const struct {
@@ -506,7 +506,7 @@ static void equal(void **state)
 }
 
 /* Members in a different order at every level: neither depth nor width may multiply the work. */
-static void equal_in_bad_order(void **state)
+static void test_json_comparison_of_reordered_members_is_fast(void **state)
 {
     (void)state;
     stw_autobuf struct stw_buf x = STW_BUF_INIT(1 << 24), y = STW_BUF_INIT(1 << 24);
@@ -531,7 +531,7 @@ static void equal_in_bad_order(void **state)
     assert_true(stw_json_equal(stw_json_root(&a), stw_json_root(&b)));
 }
 
-static void followed_by_more(void **state)
+static void test_json_prefix_is_scanned(void **state)
 {
     static const struct {
         const char *text;
@@ -553,7 +553,7 @@ static void followed_by_more(void **state)
     }
 }
 
-static void trusted_writers(void **state)
+static void test_trusted_json_skips_the_duplicate_check(void **state)
 {
     struct stw_json_doc doc = {.trusted = true};
     const char *text = "{\"a\":1,\"a\":2}";
@@ -570,22 +570,22 @@ static void trusted_writers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accepted),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(truncated),
-        cmocka_unit_test(depth),
-        cmocka_unit_test(deep_values_are_opaque),
-        cmocka_unit_test(strings_with_nul),
-        cmocka_unit_test(large_integers),
-        cmocka_unit_test(string_positions),
-        cmocka_unit_test(duplicates_among_many),
-        cmocka_unit_test(accessors),
-        cmocka_unit_test(absent),
-        cmocka_unit_test(compared_with_any_type),
-        cmocka_unit_test(equal),
-        cmocka_unit_test(equal_in_bad_order),
-        cmocka_unit_test(followed_by_more),
-        cmocka_unit_test(trusted_writers),
+        cmocka_unit_test(test_valid_json_is_accepted),
+        cmocka_unit_test(test_invalid_json_is_refused),
+        cmocka_unit_test(test_truncated_json_is_refused),
+        cmocka_unit_test(test_json_depth_is_limited),
+        cmocka_unit_test(test_too_deep_json_values_are_opaque),
+        cmocka_unit_test(test_json_strings_may_contain_nul),
+        cmocka_unit_test(test_large_json_integers_are_reals),
+        cmocka_unit_test(test_json_string_escapes_at_every_position),
+        cmocka_unit_test(test_duplicate_json_keys_are_found_among_many),
+        cmocka_unit_test(test_json_accessors_read_values),
+        cmocka_unit_test(test_accessors_of_absent_json_are_safe),
+        cmocka_unit_test(test_json_comparison_accepts_any_type),
+        cmocka_unit_test(test_json_values_are_compared),
+        cmocka_unit_test(test_json_comparison_of_reordered_members_is_fast),
+        cmocka_unit_test(test_json_prefix_is_scanned),
+        cmocka_unit_test(test_trusted_json_skips_the_duplicate_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static const char *behind_time(const char *line)
     return line + 28;
 }
 
-static void text_form(void **state)
+static void test_log_text_format(void **state)
 {
     (void)state;
     stw_log_setup(STW_LOG_TEXT, STW_LOG_INFO, fd);
@@ -54,7 +54,7 @@ static void text_form(void **state)
 }
 
 /* In both forms, and of the same value: nothing acts on a terminal or on a CI job that shows the log. */
-static void test_values_have_no_hidden_characters(void **state)
+static void test_log_values_have_no_control_characters(void **state)
 {
     static const char
         value[] = "\xc2\x9b"
@@ -71,7 +71,7 @@ static void test_values_have_no_hidden_characters(void **state)
     assert_non_null(strstr(line, "short=\"#\\u0023vso[x]\"\n"));
 }
 
-static void levels(void **state)
+static void test_log_level_filters_lines(void **state)
 {
     (void)state;
     stw_log_setup(STW_LOG_TEXT, STW_LOG_WARN, fd);
@@ -83,7 +83,7 @@ static void levels(void **state)
     assert_string_equal(behind_time(logged()), "DEBUG loud back=-2.500000\n");
 }
 
-static void json_form(void **state)
+static void test_log_json_format(void **state)
 {
     (void)state;
     static const struct stw_log_field context[] = {{.key = "controller", .str = "myweb"}, {0}};
@@ -120,7 +120,7 @@ static void json_form(void **state)
 }
 
 /* However long the parts are, a line is at most 16 KiB and still JSON. */
-static void long_lines(void **state)
+static void test_long_log_lines_are_truncated(void **state)
 {
     (void)state;
     stw_log_setup(STW_LOG_JSON, STW_LOG_INFO, fd);
@@ -151,7 +151,7 @@ static void *log_lines(void *arg)
 }
 
 /* Lines of several threads do not mix, nor do their contexts. */
-static void threads(void **state)
+static void test_log_lines_of_threads_do_not_mix(void **state)
 {
     (void)state;
     char names[4][8] = {"t0", "t1", "t2", "t3"};
@@ -176,7 +176,7 @@ static void threads(void **state)
     assert_int_equal(count, 2000);
 }
 
-static void names(void **state)
+static void test_log_level_names_are_parsed(void **state)
 {
     (void)state;
     enum stw_log_level level = STW_LOG_DEBUG;
@@ -212,13 +212,14 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(text_form, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_values_have_no_hidden_characters, setup, teardown),
-        cmocka_unit_test_setup_teardown(levels, setup, teardown),
-        cmocka_unit_test_setup_teardown(json_form, setup, teardown),
-        cmocka_unit_test_setup_teardown(long_lines, setup, teardown),
-        cmocka_unit_test_setup_teardown(threads, setup, teardown),
-        cmocka_unit_test(names),
+        cmocka_unit_test_setup_teardown(test_log_text_format, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_log_values_have_no_control_characters, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_log_level_filters_lines, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_log_json_format, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_long_log_lines_are_truncated, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_log_lines_of_threads_do_not_mix, setup, teardown),
+        cmocka_unit_test(test_log_level_names_are_parsed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

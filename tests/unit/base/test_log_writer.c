@@ -90,7 +90,7 @@ static unsigned count_lines(uint64_t *ret_lost, unsigned *ret_reports)
     return count;
 }
 
-static void test_no_thread_waits_for_a_log_that_is_not_read(void **state)
+static void test_unread_log_blocks_no_thread(void **state)
 {
     pthread_t threads[THREADS];
     struct stw_error err = {0};
@@ -113,7 +113,7 @@ static void test_no_thread_waits_for_a_log_that_is_not_read(void **state)
     assert_in_range(reports, 1, 100);
 }
 
-static void test_the_end_writes_the_last_lines_in_order(void **state)
+static void test_log_stop_writes_the_last_lines_in_order(void **state)
 {
     uint64_t lost;
     unsigned reports;
@@ -134,7 +134,7 @@ static void test_the_end_writes_the_last_lines_in_order(void **state)
 }
 
 /* Without a thread, for example when the process ends early. */
-static void test_the_end_writes_the_lines_of_a_writer_without_a_thread(void **state)
+static void test_log_stop_without_thread_writes_the_lines(void **state)
 {
     (void)state;
     stw_log_writer_prepare();
@@ -146,7 +146,7 @@ static void test_the_end_writes_the_lines_of_a_writer_without_a_thread(void **st
 }
 
 /* Another process that shares the descriptor has made it non-blocking. */
-static void test_a_descriptor_that_others_made_non_blocking_loses_nothing(void **state)
+static void test_nonblocking_log_descriptor_loses_nothing(void **state)
 {
     uint64_t lost;
     unsigned reports;
@@ -162,7 +162,7 @@ static void test_a_descriptor_that_others_made_non_blocking_loses_nothing(void *
 }
 
 /* Lines that cannot be written are counted too. */
-static void test_counts_the_lines_of_a_reader_that_is_gone(void **state)
+static void test_lines_to_a_closed_pipe_are_counted(void **state)
 {
     uint64_t before = stw_log_dropped();
     (void)state;
@@ -218,7 +218,7 @@ static int crash_child(bool with_thread, bool by_fault, bool read_it)
     return status;
 }
 
-static void test_a_crash_writes_the_last_lines(void **state)
+static void test_crash_writes_the_last_lines(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
@@ -235,7 +235,7 @@ static void test_a_crash_writes_the_last_lines(void **state)
     }
 }
 
-static void test_a_crash_does_not_wait_for_the_reader(void **state)
+static void test_crash_does_not_wait_for_the_log_reader(void **state)
 {
     (void)state;
     int status = crash_child(true, false, false);
@@ -244,7 +244,7 @@ static void test_a_crash_does_not_wait_for_the_reader(void **state)
 }
 
 /* The last test: the writer's thread stays in its write. */
-static void test_the_end_does_not_wait_for_the_reader(void **state)
+static void test_log_stop_does_not_wait_for_the_reader(void **state)
 {
     (void)state;
     begin();
@@ -267,16 +267,14 @@ static int open_pipe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_no_thread_waits_for_a_log_that_is_not_read, open_pipe),
-        cmocka_unit_test_setup(test_the_end_writes_the_last_lines_in_order, open_pipe),
-        cmocka_unit_test_setup(test_the_end_writes_the_lines_of_a_writer_without_a_thread,
-                               open_pipe),
-        cmocka_unit_test_setup(test_a_descriptor_that_others_made_non_blocking_loses_nothing,
-                               open_pipe),
-        cmocka_unit_test_setup(test_counts_the_lines_of_a_reader_that_is_gone, open_pipe),
-        cmocka_unit_test_setup(test_a_crash_writes_the_last_lines, open_pipe),
-        cmocka_unit_test_setup(test_a_crash_does_not_wait_for_the_reader, open_pipe),
-        cmocka_unit_test_setup(test_the_end_does_not_wait_for_the_reader, open_pipe),
+        cmocka_unit_test_setup(test_unread_log_blocks_no_thread, open_pipe),
+        cmocka_unit_test_setup(test_log_stop_writes_the_last_lines_in_order, open_pipe),
+        cmocka_unit_test_setup(test_log_stop_without_thread_writes_the_lines, open_pipe),
+        cmocka_unit_test_setup(test_nonblocking_log_descriptor_loses_nothing, open_pipe),
+        cmocka_unit_test_setup(test_lines_to_a_closed_pipe_are_counted, open_pipe),
+        cmocka_unit_test_setup(test_crash_writes_the_last_lines, open_pipe),
+        cmocka_unit_test_setup(test_crash_does_not_wait_for_the_log_reader, open_pipe),
+        cmocka_unit_test_setup(test_log_stop_does_not_wait_for_the_reader, open_pipe),
     };
     (void)signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static size_t used(void)
     return stw_share_facts(STW_SHARE_ANSWERS).used;
 }
 
-static void short_answers_are_not_counted(void **state)
+static void test_small_kept_answers_are_not_counted(void **state)
 {
     struct stw_kept small = {0}, large = {0};
     (void)state;
@@ -38,7 +38,7 @@ static void short_answers_are_not_counted(void **state)
 }
 
 /* What is refused keeps what it had, and a quarter is left for objects of the API server. */
-static void servers_leave_a_quarter(void **state)
+static void test_kept_answers_leave_a_quarter_of_the_share(void **state)
 {
     struct stw_kept a = {0}, b = {0};
     (void)state;
@@ -56,7 +56,7 @@ static void servers_leave_a_quarter(void **state)
 }
 
 /* What a run has reserved elsewhere does not depend on what others keep. */
-static void spare_memory_is_used_first(void **state)
+static void test_spare_memory_is_used_first(void **state)
 {
     struct stw_kept others = {0}, own = {0};
     (void)state;
@@ -94,7 +94,7 @@ static void *hold_and_let_go(void *ctx)
     return NULL;
 }
 
-static void the_sum_of_all_threads_is_bounded(void **state)
+static void test_kept_memory_of_all_threads_is_bounded(void **state)
 {
     pthread_t threads[THREADS];
     unsigned refused[THREADS] = {0};
@@ -114,10 +114,10 @@ static void the_sum_of_all_threads_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(short_answers_are_not_counted),
-        cmocka_unit_test(servers_leave_a_quarter),
-        cmocka_unit_test(spare_memory_is_used_first),
-        cmocka_unit_test(the_sum_of_all_threads_is_bounded),
+        cmocka_unit_test(test_small_kept_answers_are_not_counted),
+        cmocka_unit_test(test_kept_answers_leave_a_quarter_of_the_share),
+        cmocka_unit_test(test_spare_memory_is_used_first),
+        cmocka_unit_test(test_kept_memory_of_all_threads_is_bounded),
     };
     stw_memory_budget_set(MIB(128));
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@
 static const char *const two_labels[] = {"webhook", "code", NULL};
 static const double buckets[] = {0.005, 0.1, 1, 2.5, -1};
 
-static void rendering(void **state)
+static void test_metrics_are_rendered(void **state)
 {
     (void)state;
     struct stw_metrics *m = stw_metrics_create("steward");
@@ -56,7 +56,7 @@ static void rendering(void **state)
     stw_metrics_destroy(m);
 }
 
-static void own_families_get_the_prefix(void **state)
+static void test_own_metrics_get_the_operator_prefix(void **state)
 {
     (void)state;
     struct stw_metrics *one = stw_metrics_create("one"), *two = stw_metrics_create("two");
@@ -89,7 +89,7 @@ static void own_families_get_the_prefix(void **state)
     stw_metrics_destroy(two);
 }
 
-static void numbers(void **state)
+static void test_metric_numbers_are_formatted(void **state)
 {
     (void)state;
     static const struct {
@@ -121,7 +121,7 @@ static void numbers(void **state)
     stw_metrics_destroy(m);
 }
 
-static void identity(void **state)
+static void test_same_labels_are_the_same_series(void **state)
 {
     (void)state;
     struct stw_metrics *m = stw_metrics_create("steward");
@@ -139,7 +139,7 @@ static void identity(void **state)
     stw_metrics_destroy(m);
 }
 
-static void bounded(void **state)
+static void test_number_of_series_is_bounded(void **state)
 {
     (void)state;
     struct stw_metrics *m = stw_metrics_create("steward");
@@ -155,7 +155,7 @@ static void bounded(void **state)
     stw_metrics_destroy(m);
 }
 
-static void null_is_fine(void **state)
+static void test_metrics_accept_null(void **state)
 {
     (void)state;
     stw_autobuf struct stw_buf out = STW_BUF_INIT(10);
@@ -188,7 +188,7 @@ static void *update(void *arg)
 }
 
 /* Nothing is lost when several threads update and another renders. */
-static void threads(void **state)
+static void test_concurrent_metric_updates_are_not_lost(void **state)
 {
     (void)state;
     struct shared s = {.m = stw_metrics_create("steward")};
@@ -218,7 +218,7 @@ static void count_call(void *ctx)
     stw_series_add(STW_SERIES0(stw_metrics_family(m, STW_GAUGE, "calls", "h", NULL, NULL)), 1);
 }
 
-static void collectors(void **state)
+static void test_metric_collectors_are_called(void **state)
 {
     (void)state;
     struct stw_metrics *m = stw_metrics_create("steward");
@@ -239,7 +239,7 @@ static double sample(const char *text, const char *name)
     return strtod(at + strlen(line), NULL);
 }
 
-static void process(void **state)
+static void test_process_metrics_are_present(void **state)
 {
     (void)state;
     struct stw_metrics *m = stw_metrics_create("steward");
@@ -267,7 +267,7 @@ static void process(void **state)
 }
 
 /* Checks the output with promtool, if that is installed. */
-static void promtool(void **state)
+static void test_promtool_accepts_the_metrics(void **state)
 {
     (void)state;
     if (system("command -v promtool >/dev/null 2>&1") != 0)
@@ -291,7 +291,7 @@ static void promtool(void **state)
     stw_metrics_destroy(m);
 }
 
-static void removal(void **state)
+static void test_removed_series_disappear(void **state)
 {
     (void)state;
     struct stw_metrics *m = stw_metrics_create("steward");
@@ -325,17 +325,17 @@ static void removal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rendering),
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(identity),
-        cmocka_unit_test(bounded),
-        cmocka_unit_test(null_is_fine),
-        cmocka_unit_test(threads),
-        cmocka_unit_test(collectors),
-        cmocka_unit_test(process),
-        cmocka_unit_test(promtool),
-        cmocka_unit_test(removal),
-        cmocka_unit_test(own_families_get_the_prefix),
+        cmocka_unit_test(test_metrics_are_rendered),
+        cmocka_unit_test(test_metric_numbers_are_formatted),
+        cmocka_unit_test(test_same_labels_are_the_same_series),
+        cmocka_unit_test(test_number_of_series_is_bounded),
+        cmocka_unit_test(test_metrics_accept_null),
+        cmocka_unit_test(test_concurrent_metric_updates_are_not_lost),
+        cmocka_unit_test(test_metric_collectors_are_called),
+        cmocka_unit_test(test_process_metrics_are_present),
+        cmocka_unit_test(test_promtool_accepts_the_metrics),
+        cmocka_unit_test(test_removed_series_disappear),
+        cmocka_unit_test(test_own_metrics_get_the_operator_prefix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static int read_file(struct stw_error *err)
     return stw_read_file("/proc/self/maps", 1 << 20, &text, NULL, err);
 }
 
-static void each_in_turn(void **state)
+static void test_each_failed_allocation_is_handled(void **state)
 {
     (void)state;
     exhaust(scan);
@@ -137,6 +137,6 @@ static void each_in_turn(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_in_turn)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_failed_allocation_is_handled)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static void touch(const char *folder, const char *name)
     (void)close(fd);
 }
 
-static void folders_tell(void **state)
+static void test_changes_in_a_folder_are_reported(void **state)
 {
     char dir[] = "/tmp/steward-notify-XXXXXX", old[64], command[128];
     struct stw_notify n = STW_NOTIFY_INIT;
@@ -57,7 +57,7 @@ static void folders_tell(void **state)
     assert_int_equal(system(command), 0);
 }
 
-static void no_folder(void **state)
+static void test_missing_folder_is_an_error(void **state)
 {
     struct stw_notify n = STW_NOTIFY_INIT;
     struct stw_error err = {0};
@@ -69,6 +69,7 @@ static void no_folder(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(folders_tell), cmocka_unit_test(no_folder)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_changes_in_a_folder_are_reported),
+                                       cmocka_unit_test(test_missing_folder_is_an_error)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 static const struct stw_operator one = {
     .name = "one", .domain = "one.example", .metric_prefix = "one"};
 
-static void names_replace_their_marks(void **state)
+static void test_operator_name_placeholders_are_replaced(void **state)
 {
     static const char *const rows[][2] = {
         {"{operator}-certs", "one-certs"},
@@ -38,7 +38,7 @@ static void names_replace_their_marks(void **state)
 #define LONG "abcdefghijabcdefghijabcdefghijabcdefghij"
 #define LONGER LONG "k"
 
-static void only_names_that_work_everywhere_are_accepted(void **state)
+static void test_operator_names_are_validated(void **state)
 {
     static const struct {
         const char *name, *domain, *prefix;
@@ -83,8 +83,8 @@ static void only_names_that_work_everywhere_are_accepted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_replace_their_marks),
-        cmocka_unit_test(only_names_that_work_everywhere_are_accepted),
+        cmocka_unit_test(test_operator_name_placeholders_are_replaced),
+        cmocka_unit_test(test_operator_names_are_validated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static int run_script(const char *script, struct stw_buf *out, uint32_t timeout_
     return stw_process_run(&p, out, &status, &err);
 }
 
-static void test_output_and_status(void **state)
+static void test_process_output_and_status_are_returned(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(100000);
     (void)state;
@@ -49,7 +49,7 @@ static void test_output_and_status(void **state)
 }
 
 /* A program must not get a socket or a file of ours, nor our standard input. */
-static void test_nothing_is_inherited(void **state)
+static void test_process_inherits_no_descriptors(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
     int fd = dup2(STDOUT_FILENO, 77);
@@ -63,7 +63,7 @@ static void test_nothing_is_inherited(void **state)
     (void)close(fd);
 }
 
-static void test_too_much(void **state)
+static void test_process_output_is_limited(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
     (void)state;
@@ -74,7 +74,7 @@ static void test_too_much(void **state)
 }
 
 /* The deadline ends what the program has started, too. */
-static void test_a_hang_is_ended(void **state)
+static void test_hanging_process_is_killed(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
     uint64_t before = stw_now_ms(&stw_clock_system), until = before + 20000;
@@ -102,7 +102,7 @@ static void test_a_hang_is_ended(void **state)
 }
 
 /* What it leaves running keeps the pipe open: it is not waited for. */
-static void test_a_daemon_is_not_waited_for(void **state)
+static void test_background_child_is_not_waited_for(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
     uint64_t before = stw_now_ms(&stw_clock_system);
@@ -114,7 +114,7 @@ static void test_a_daemon_is_not_waited_for(void **state)
     assert_int_equal(kill(child, SIGKILL), 0);
 }
 
-static void test_not_started(void **state)
+static void test_missing_program_is_an_error(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
     char name[] = "x", *const argv[] = {name, NULL};
@@ -141,12 +141,12 @@ static void test_the_current_folder_is_not_searched(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_output_and_status),
-        cmocka_unit_test(test_nothing_is_inherited),
-        cmocka_unit_test(test_too_much),
-        cmocka_unit_test(test_a_hang_is_ended),
-        cmocka_unit_test(test_a_daemon_is_not_waited_for),
-        cmocka_unit_test(test_not_started),
+        cmocka_unit_test(test_process_output_and_status_are_returned),
+        cmocka_unit_test(test_process_inherits_no_descriptors),
+        cmocka_unit_test(test_process_output_is_limited),
+        cmocka_unit_test(test_hanging_process_is_killed),
+        cmocka_unit_test(test_background_child_is_not_waited_for),
+        cmocka_unit_test(test_missing_program_is_an_error),
         cmocka_unit_test(test_the_current_folder_is_not_searched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

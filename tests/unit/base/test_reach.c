@@ -26,7 +26,7 @@ static struct sockaddr_storage address(const char *text)
     return s;
 }
 
-static void classes(void **state)
+static void test_addresses_are_classified(void **state)
 {
     static const struct {
         const char *text;
@@ -108,7 +108,7 @@ static bool allows(const char *list, const char *text)
     return yes;
 }
 
-static void lists(void **state)
+static void test_address_lists_allow_and_deny(void **state)
 {
     (void)state;
     assert_true(allows("*", "10.1.2.3"));
@@ -134,7 +134,7 @@ static void lists(void **state)
     assert_true(stw_reach_address(NULL, (const struct sockaddr *)&s));
 }
 
-static void hosts(void **state)
+static void test_host_patterns_are_matched(void **state)
 {
     struct stw_reach *r = NULL;
     struct stw_error err = {0};
@@ -151,7 +151,7 @@ static void hosts(void **state)
     stw_reach_destroy(r);
 }
 
-static void malformed(void **state)
+static void test_malformed_address_lists_are_refused(void **state)
 {
     static const char *const bad[] = {",",         "*,",    "10.0.0.0/33", "::1/129", "a b",
                                       "300.1.1.1", "!host", "!",           "http://a"};
@@ -174,10 +174,10 @@ static void malformed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(classes),
-        cmocka_unit_test(lists),
-        cmocka_unit_test(hosts),
-        cmocka_unit_test(malformed),
+        cmocka_unit_test(test_addresses_are_classified),
+        cmocka_unit_test(test_address_lists_allow_and_deny),
+        cmocka_unit_test(test_host_patterns_are_matched),
+        cmocka_unit_test(test_malformed_address_lists_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,7 +267,7 @@ static int attempt_inside(size_t i)
     return cases[i].attempt() < 0 ? errno : 0;
 }
 
-static void what_is_refused_and_what_is_not(void **state)
+static void test_sandbox_allows_and_refuses_calls(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
@@ -291,7 +291,7 @@ static int says_what_it_is(size_t i)
                : 1;
 }
 
-static void what_is_said(void **state)
+static void test_sandbox_hint_explains_a_refusal(void **state)
 {
     (void)state;
     assert_string_equal(stw_sandbox_hint(EACCES), "");
@@ -306,7 +306,7 @@ static int cannot_signal_the_parent(size_t i)
     return is.landlock < 6 || (kill_the_parent() < 0 && errno == EPERM) ? 0 : 1;
 }
 
-static void signals_stay_inside(void **state)
+static void test_sandbox_refuses_signals_to_other_processes(void **state)
 {
     (void)state;
     assert_int_equal(in_child(cannot_signal_the_parent, 0), 0);
@@ -323,7 +323,7 @@ static int is_not_dumped(size_t i)
                : 1;
 }
 
-static void no_dumps(void **state)
+static void test_sandbox_prevents_core_dumps(void **state)
 {
     (void)state;
     assert_int_equal(in_child(is_not_dumped, 0), 0);
@@ -359,10 +359,10 @@ static int remove_folders(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_refused_and_what_is_not),
-        cmocka_unit_test(what_is_said),
-        cmocka_unit_test(signals_stay_inside),
-        cmocka_unit_test(no_dumps),
+        cmocka_unit_test(test_sandbox_allows_and_refuses_calls),
+        cmocka_unit_test(test_sandbox_hint_explains_a_refusal),
+        cmocka_unit_test(test_sandbox_refuses_signals_to_other_processes),
+        cmocka_unit_test(test_sandbox_prevents_core_dumps),
     };
     return cmocka_run_group_tests(tests, make_folders, remove_folders);
 }

@@ -22,7 +22,7 @@ static const char *key_of(const void *entry)
     return e->key;
 }
 
-static void basics(void **state)
+static void test_table_puts_gets_and_removes(void **state)
 {
     (void)state;
     struct stw_table t = STW_TABLE_INIT(key_of);
@@ -69,7 +69,7 @@ static unsigned check_against_model(const struct stw_table *t)
 
 /* A long random sequence of puts and removals, compared with a model.  Churn alone must not make
  * the table grow. */
-static void random_walk(void **state)
+static void test_table_matches_a_model(void **state)
 {
     (void)state;
     struct stw_table t = STW_TABLE_INIT(key_of);
@@ -96,7 +96,7 @@ static void random_walk(void **state)
     stw_table_done(&t);
 }
 
-static void remove_while_walking(void **state)
+static void test_table_entries_are_removed_while_walking(void **state)
 {
     (void)state;
     struct stw_table t = STW_TABLE_INIT(key_of);
@@ -128,7 +128,7 @@ static void count_release(void *entry)
 }
 
 /* Every entry that is in the table is released, once; then the table is empty and can be used. */
-static void release(void **state)
+static void test_table_release_frees_every_entry(void **state)
 {
     (void)state;
     struct stw_table t = STW_TABLE_INIT(key_of);
@@ -151,10 +151,10 @@ static void release(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(basics),
-        cmocka_unit_test(random_walk),
-        cmocka_unit_test(remove_while_walking),
-        cmocka_unit_test(release),
+        cmocka_unit_test(test_table_puts_gets_and_removes),
+        cmocka_unit_test(test_table_matches_a_model),
+        cmocka_unit_test(test_table_entries_are_removed_while_walking),
+        cmocka_unit_test(test_table_release_frees_every_entry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

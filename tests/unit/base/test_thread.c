@@ -22,7 +22,7 @@ static void *look(void *ctx)
     return NULL;
 }
 
-static void test_blocks_signals_there_and_not_here(void **state)
+static void test_thread_blocks_signals_only_in_itself(void **state)
 {
     struct seen seen = {0};
     struct stw_error err = {0};
@@ -36,7 +36,7 @@ static void test_blocks_signals_there_and_not_here(void **state)
     assert_int_equal(sigismember(&mask, SIGTERM), 0);
 }
 
-static void test_names_the_thread_that_cannot_start(void **state)
+static void test_thread_start_error_names_the_thread(void **state)
 {
     struct stw_error err = {0};
     pthread_t thread;
@@ -65,7 +65,7 @@ static bool leave_early(int way)
     return way == 1 && is_locked();
 }
 
-static void test_unlocks_on_every_way_out(void **state)
+static void test_scoped_lock_unlocks_on_every_exit(void **state)
 {
     (void)state;
     assert_true(leave_early(0));
@@ -85,9 +85,9 @@ static void test_unlocks_on_every_way_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks_signals_there_and_not_here),
-        cmocka_unit_test(test_names_the_thread_that_cannot_start),
-        cmocka_unit_test(test_unlocks_on_every_way_out),
+        cmocka_unit_test(test_thread_blocks_signals_only_in_itself),
+        cmocka_unit_test(test_thread_start_error_names_the_thread),
+        cmocka_unit_test(test_scoped_lock_unlocks_on_every_exit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

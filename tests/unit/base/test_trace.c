@@ -20,7 +20,7 @@
 
 static const struct stw_sampler all = {STW_SAMPLE_ALL, true, 1};
 
-static void test_valid_traceparent(void **state)
+static void test_valid_traceparent_is_parsed(void **state)
 {
     static const struct {
         const char *text;
@@ -46,7 +46,7 @@ static void test_valid_traceparent(void **state)
     }
 }
 
-static void test_invalid_traceparent(void **state)
+static void test_invalid_traceparent_is_refused(void **state)
 {
     static const char *const rows[] = {
         NULL,
@@ -85,7 +85,7 @@ static void test_invalid_traceparent(void **state)
 }
 
 /* Of any length, at the end of its memory, so that a sanitizer finds a read beyond it. */
-static void test_traceparent_of_any_length(void **state)
+static void test_traceparent_of_any_length_is_read_safely(void **state)
 {
     static const char future[] = "cc-" TRACE "-" SPAN "-01-";
     (void)state;
@@ -102,7 +102,7 @@ static void test_traceparent_of_any_length(void **state)
     }
 }
 
-static void test_samplers_by_name(void **state)
+static void test_samplers_are_chosen_by_name(void **state)
 {
     static const struct {
         const char *name, *arg;
@@ -135,7 +135,7 @@ static void test_samplers_by_name(void **state)
     }
 }
 
-static void test_decisions(void **state)
+static void test_sampling_decision_follows_the_sampler(void **state)
 {
     const struct stw_trace_context yes = {{1}, {1}, true}, no = {{1}, {1}, false}, none = {0};
     const struct stw_sampler ratio = {STW_SAMPLE_RATIO, true, 0.5};
@@ -191,7 +191,7 @@ static void test_nothing_is_recorded_without_a_tracer(void **state)
     stw_span_end(&s);
 }
 
-static void test_parents_and_children(void **state)
+static void test_spans_have_their_parents(void **state)
 {
     struct stw_tracer *t = begin(&all, 10);
     struct stw_trace_context caller;
@@ -249,7 +249,7 @@ static void test_unsampled_spans_are_propagated_only(void **state)
     assert_null(end(t));
 }
 
-static void test_texts_are_cut_and_valid(void **state)
+static void test_span_texts_are_truncated_and_valid_utf8(void **state)
 {
     struct stw_tracer *t = begin(&all, 10);
     struct stw_span s;
@@ -293,7 +293,7 @@ static uint64_t count_list(struct stw_span_record *list)
     return n;
 }
 
-static void test_a_full_queue_drops_and_counts(void **state)
+static void test_full_span_queue_drops_and_counts(void **state)
 {
     struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_tracer *t = stw_tracer_create(&all, 8, m);
@@ -320,7 +320,7 @@ static void test_a_full_queue_drops_and_counts(void **state)
 }
 
 /* Clients of the webhook decide how many spans it has. */
-static void test_admission_leaves_half_of_the_queue(void **state)
+static void test_admission_spans_leave_half_of_the_queue(void **state)
 {
     struct stw_tracer *t = begin(&all, 8);
     (void)state;
@@ -353,7 +353,7 @@ static void *take_until_closed(void *ctx)
     return NULL;
 }
 
-static void test_no_span_is_lost_uncounted(void **state)
+static void test_lost_spans_are_counted(void **state)
 {
     struct taker k = {.tracer = begin(&all, 64)};
     pthread_t threads[4], taker;
@@ -376,7 +376,7 @@ static void *close_it(void *ctx)
     return NULL;
 }
 
-static void test_waits_end_when_it_is_closed(void **state)
+static void test_closing_the_tracer_ends_waits(void **state)
 {
     struct stw_tracer *t = begin(&all, 64);
     pthread_t thread;
@@ -392,19 +392,19 @@ static void test_waits_end_when_it_is_closed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_valid_traceparent),
-        cmocka_unit_test(test_invalid_traceparent),
-        cmocka_unit_test(test_traceparent_of_any_length),
-        cmocka_unit_test(test_samplers_by_name),
-        cmocka_unit_test(test_decisions),
+        cmocka_unit_test(test_valid_traceparent_is_parsed),
+        cmocka_unit_test(test_invalid_traceparent_is_refused),
+        cmocka_unit_test(test_traceparent_of_any_length_is_read_safely),
+        cmocka_unit_test(test_samplers_are_chosen_by_name),
+        cmocka_unit_test(test_sampling_decision_follows_the_sampler),
         cmocka_unit_test(test_nothing_is_recorded_without_a_tracer),
-        cmocka_unit_test(test_parents_and_children),
+        cmocka_unit_test(test_spans_have_their_parents),
         cmocka_unit_test(test_unsampled_spans_are_propagated_only),
-        cmocka_unit_test(test_texts_are_cut_and_valid),
-        cmocka_unit_test(test_a_full_queue_drops_and_counts),
-        cmocka_unit_test(test_admission_leaves_half_of_the_queue),
-        cmocka_unit_test(test_no_span_is_lost_uncounted),
-        cmocka_unit_test(test_waits_end_when_it_is_closed),
+        cmocka_unit_test(test_span_texts_are_truncated_and_valid_utf8),
+        cmocka_unit_test(test_full_span_queue_drops_and_counts),
+        cmocka_unit_test(test_admission_spans_leave_half_of_the_queue),
+        cmocka_unit_test(test_lost_spans_are_counted),
+        cmocka_unit_test(test_closing_the_tracer_ends_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

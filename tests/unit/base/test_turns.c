@@ -47,7 +47,7 @@ static void quit_all(struct stw_turns *t, struct entry *all, size_t count)
     stw_turns_done(t);
 }
 
-static void groups_take_turns(void **state)
+static void test_groups_take_turns(void **state)
 {
     struct stw_turns t;
     struct entry e[6];
@@ -69,7 +69,7 @@ static void groups_take_turns(void **state)
     quit_all(&t, e, STW_COUNT(e));
 }
 
-static void second_lane_waits_for_the_first(void **state)
+static void test_second_lane_waits_for_the_first(void **state)
 {
     struct stw_turns t;
     struct entry e[3];
@@ -88,7 +88,7 @@ static void second_lane_waits_for_the_first(void **state)
     quit_all(&t, e, STW_COUNT(e));
 }
 
-static void group_at_its_limit_is_passed_over(void **state)
+static void test_group_at_its_limit_is_skipped(void **state)
 {
     struct stw_turns t;
     struct entry e[5];
@@ -114,7 +114,7 @@ static void group_at_its_limit_is_passed_over(void **state)
     quit_all(&t, e, STW_COUNT(e));
 }
 
-static void order_is_that_of_a_simple_model(void **state)
+static void test_turn_order_matches_a_model(void **state)
 {
     enum { COUNT = 300 };
     static struct entry e[COUNT];
@@ -153,7 +153,7 @@ static void order_is_that_of_a_simple_model(void **state)
     quit_all(&t, e, COUNT);
 }
 
-static void groups_without_a_place_are_first(void **state)
+static void test_groups_without_a_slot_are_first(void **state)
 {
     struct stw_turns t;
     struct entry e[5];
@@ -175,7 +175,7 @@ static void groups_without_a_place_are_first(void **state)
 }
 
 /* With a search through those that wait, this takes minutes. */
-static void many_wait_without_a_search(void **state)
+static void test_many_waiting_entries_are_fast(void **state)
 {
     enum { COUNT = 200000 };
     struct entry *e = calloc(COUNT, sizeof(*e));
@@ -202,12 +202,12 @@ static void many_wait_without_a_search(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_take_turns),
-        cmocka_unit_test(second_lane_waits_for_the_first),
-        cmocka_unit_test(group_at_its_limit_is_passed_over),
-        cmocka_unit_test(order_is_that_of_a_simple_model),
-        cmocka_unit_test(groups_without_a_place_are_first),
-        cmocka_unit_test(many_wait_without_a_search),
+        cmocka_unit_test(test_groups_take_turns),
+        cmocka_unit_test(test_second_lane_waits_for_the_first),
+        cmocka_unit_test(test_group_at_its_limit_is_skipped),
+        cmocka_unit_test(test_turn_order_matches_a_model),
+        cmocka_unit_test(test_groups_without_a_slot_are_first),
+        cmocka_unit_test(test_many_waiting_entries_are_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

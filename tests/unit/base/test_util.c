@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static void parse_int(void **state)
+static void test_integers_are_parsed(void **state)
 {
     (void)state;
     static const struct {
@@ -46,7 +46,7 @@ static void parse_int(void **state)
     assert_int_equal(stw_parse_int("32768", 30000, 32767, &v), -1);
 }
 
-static void hash_tells_bytes_apart(void **state)
+static void test_hash_distinguishes_bytes(void **state)
 {
     (void)state;
     struct stw_hash a = stw_hash_bytes("abc", 3), b = stw_hash_bytes("abd", 3);
@@ -55,7 +55,7 @@ static void hash_tells_bytes_apart(void **state)
     assert_true(a.lo == again.lo && a.hi == again.hi);
 }
 
-static void lower(void **state)
+static void test_ascii_is_lowered_and_truncated(void **state)
 {
     char out[8] = "XXXXXXX", text[] = "Main-DB.1\xc4";
     (void)state;
@@ -70,7 +70,7 @@ static void lower(void **state)
     assert_int_equal(out[0], 'X');
 }
 
-static void format_cuts(void **state)
+static void test_format_truncates(void **state)
 {
     static const char *const rows[][2] = {{"ab", "ab"}, {"abc", "abc"}, {"abcd", "abc"}};
     char out[4];
@@ -81,7 +81,7 @@ static void format_cuts(void **state)
     }
 }
 
-static void format_whole(void **state)
+static void test_format_whole_refuses_truncation(void **state)
 {
     char out[4] = "old";
     (void)state;
@@ -93,7 +93,7 @@ static void format_whole(void **state)
     assert_int_equal(stw_format_whole(out, 1, "%s", "a"), -1);
 }
 
-static void wipe(void **state)
+static void test_wipe_zeroes_memory(void **state)
 {
     (void)state;
     char secret[] = "hunter2";
@@ -103,7 +103,7 @@ static void wipe(void **state)
     stw_wipe(NULL, 10);
 }
 
-static void take(void **state)
+static void test_take_moves_a_pointer(void **state)
 {
     (void)state;
     char *a = strdup("x");
@@ -123,7 +123,7 @@ static void write_file(size_t len)
     assert_int_equal(fclose(f), 0);
 }
 
-static void read_file(void **state)
+static void test_read_file_reads_up_to_the_cap(void **state)
 {
     (void)state;
     /* Sizes around the first block, its double, and the cap. */
@@ -148,7 +148,7 @@ static void read_file(void **state)
     }
 }
 
-static void read_file_refusals(void **state)
+static void test_read_file_reports_errors(void **state)
 {
     (void)state;
     struct stw_error err;
@@ -183,15 +183,15 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parse_int),
-        cmocka_unit_test(hash_tells_bytes_apart),
-        cmocka_unit_test(lower),
-        cmocka_unit_test(format_cuts),
-        cmocka_unit_test(format_whole),
-        cmocka_unit_test(wipe),
-        cmocka_unit_test(take),
-        cmocka_unit_test(read_file),
-        cmocka_unit_test(read_file_refusals),
+        cmocka_unit_test(test_integers_are_parsed),
+        cmocka_unit_test(test_hash_distinguishes_bytes),
+        cmocka_unit_test(test_ascii_is_lowered_and_truncated),
+        cmocka_unit_test(test_format_truncates),
+        cmocka_unit_test(test_format_whole_refuses_truncation),
+        cmocka_unit_test(test_wipe_zeroes_memory),
+        cmocka_unit_test(test_take_moves_a_pointer),
+        cmocka_unit_test(test_read_file_reads_up_to_the_cap),
+        cmocka_unit_test(test_read_file_reports_errors),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -62,7 +62,7 @@ static void test_shown_text_is_shown_unchanged(void **state)
     }
 }
 
-static void test_text_is_replaced_where_it_is(void **state)
+static void test_text_is_made_visible_in_place(void **state)
 {
     static const struct {
         const char *text, *shown;
@@ -84,7 +84,7 @@ static void test_text_is_replaced_where_it_is(void **state)
     }
 }
 
-static void test_a_part_may_begin_with_colons(void **state)
+static void test_visible_part_may_begin_with_colons(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(64);
     (void)state;
@@ -121,7 +121,7 @@ static void print_values(FILE *out)
     stw_print_line(out, "%*s", 2000, "x");
 }
 
-static void test_lines(void **state)
+static void test_printed_lines_contain_no_commands(void **state)
 {
     static const char expected[] =
         "a\\n::error::b: 5\n\\x3a:error::b\none\n \\x3a:two\nthr\\x1bee\n";
@@ -139,7 +139,7 @@ static void print_value(FILE *out)
     stw_print_json(out, json, sizeof(json) - 1);
 }
 
-static void test_json_keeps_its_value(void **state)
+static void test_escaped_json_keeps_its_value(void **state)
 {
     stw_autofree char *text = read_back(print_value);
     stw_autojson struct stw_json_doc was = {0}, is = {0};
@@ -153,7 +153,7 @@ static void test_json_keeps_its_value(void **state)
 }
 
 /* Every byte, and every pair of bytes: what is shown is UTF-8 without controls. */
-static void test_no_byte_passes(void **state)
+static void test_no_control_byte_passes(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 65536; i++) {
@@ -182,12 +182,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_is_shown_on_one_line),
         cmocka_unit_test(test_shown_text_is_shown_unchanged),
-        cmocka_unit_test(test_text_is_replaced_where_it_is),
-        cmocka_unit_test(test_a_part_may_begin_with_colons),
+        cmocka_unit_test(test_text_is_made_visible_in_place),
+        cmocka_unit_test(test_visible_part_may_begin_with_colons),
         cmocka_unit_test(test_nul_is_an_escape),
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_json_keeps_its_value),
-        cmocka_unit_test(test_no_byte_passes),
+        cmocka_unit_test(test_printed_lines_contain_no_commands),
+        cmocka_unit_test(test_escaped_json_keeps_its_value),
+        cmocka_unit_test(test_no_control_byte_passes),
         cmocka_unit_test(test_valid_text_keeps_its_controls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,7 +47,7 @@ static const char *convert(struct seen *s, const char *text, struct stw_error *e
     return json ? json + 1 : "";
 }
 
-static void scalars(void **state)
+static void test_yaml_scalars_are_typed(void **state)
 {
     (void)state;
     static const struct {
@@ -340,7 +340,7 @@ static const struct {
     {"%YAML 9.9\n---\na: 1", NULL, "f.yaml:1:1: kubectl reads no directive"},
 };
 
-static void structure(void **state)
+static void test_yaml_structures_become_json(void **state)
 {
     (void)state;
     struct seen s = {0};
@@ -363,7 +363,7 @@ static void structure(void **state)
     stw_buf_done(&s.out);
 }
 
-static void documents(void **state)
+static void test_yaml_documents_are_separated(void **state)
 {
     (void)state;
     static const struct {
@@ -412,7 +412,7 @@ static void documents(void **state)
     stw_buf_done(&s.out);
 }
 
-static void callback_decides(void **state)
+static void test_yaml_callback_stops_the_reading(void **state)
 {
     (void)state;
     struct seen s = {.answer = 7};
@@ -426,7 +426,7 @@ static void callback_decides(void **state)
 }
 
 /* Small texts that would become large, deep or endless. */
-static void bombs(void **state)
+static void test_yaml_bombs_are_refused(void **state)
 {
     (void)state;
     stw_autobuf struct stw_buf lol = STW_BUF_INIT(1 << 20), merge = STW_BUF_INIT(1 << 20);
@@ -457,7 +457,7 @@ static void bombs(void **state)
 
 /* Long texts that a merge reads again and again, or replaces.  Without the limit each takes minutes, or
  * gigabytes. */
-static void long_texts_merged_often(void **state)
+static void test_yaml_merge_of_long_texts_is_limited(void **state)
 {
     static const struct {
         const char *before, *behind;
@@ -485,7 +485,7 @@ static void long_texts_merged_often(void **state)
 }
 
 /* The fewest digits that read back as the same number; also of those that are not normal. */
-static void shortest_digits(void **state)
+static void test_numbers_are_written_with_the_fewest_digits(void **state)
 {
     static const char *const texts[] = {"5e-324",
                                         "4.94e-322",
@@ -531,7 +531,7 @@ static void shortest_digits(void **state)
 }
 
 /* libyaml compares each with all others. */
-static void many_directives(void **state)
+static void test_many_yaml_directives_are_limited(void **state)
 {
     static const char *const before[] = {"", "---\n", "a: 1\n", "# a\n"};
     (void)state;
@@ -549,7 +549,7 @@ static void many_directives(void **state)
 }
 
 /* The maximum depth of JSON, and one more. */
-static void depth(void **state)
+static void test_yaml_depth_is_limited(void **state)
 {
     (void)state;
     struct seen s = {0};
@@ -563,7 +563,7 @@ static void depth(void **state)
     stw_buf_done(&s.out);
 }
 
-static void many_members(void **state)
+static void test_many_yaml_members_are_read(void **state)
 {
     (void)state;
     stw_autobuf struct stw_buf b = STW_BUF_INIT(8 << 20);
@@ -579,7 +579,7 @@ static void many_members(void **state)
     stw_buf_done(&s.out);
 }
 
-static void secrets_stay_out_of_messages(void **state)
+static void test_yaml_errors_contain_no_secrets(void **state)
 {
     (void)state;
     static const char *const rows[] = {
@@ -595,7 +595,7 @@ static void secrets_stay_out_of_messages(void **state)
     stw_buf_done(&s.out);
 }
 
-static void marks(void **state)
+static void test_yaml_positions_are_recorded(void **state)
 {
     (void)state;
     static const char text[] = "first: 1\n"
@@ -650,7 +650,7 @@ static void marks(void **state)
     stw_buf_done(&s.out);
 }
 
-static void marks_of_json(void **state)
+static void test_json_positions_are_recorded(void **state)
 {
     (void)state;
     static const char text[] = "\n{ \"spec\": {\n  \"ports\": [ {\"port\": 80},\n"
@@ -684,19 +684,19 @@ static void marks_of_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scalars),
-        cmocka_unit_test(structure),
-        cmocka_unit_test(documents),
-        cmocka_unit_test(callback_decides),
-        cmocka_unit_test(long_texts_merged_often),
-        cmocka_unit_test(many_directives),
-        cmocka_unit_test(shortest_digits),
-        cmocka_unit_test(bombs),
-        cmocka_unit_test(depth),
-        cmocka_unit_test(many_members),
-        cmocka_unit_test(secrets_stay_out_of_messages),
-        cmocka_unit_test(marks),
-        cmocka_unit_test(marks_of_json),
+        cmocka_unit_test(test_yaml_scalars_are_typed),
+        cmocka_unit_test(test_yaml_structures_become_json),
+        cmocka_unit_test(test_yaml_documents_are_separated),
+        cmocka_unit_test(test_yaml_callback_stops_the_reading),
+        cmocka_unit_test(test_yaml_merge_of_long_texts_is_limited),
+        cmocka_unit_test(test_many_yaml_directives_are_limited),
+        cmocka_unit_test(test_numbers_are_written_with_the_fewest_digits),
+        cmocka_unit_test(test_yaml_bombs_are_refused),
+        cmocka_unit_test(test_yaml_depth_is_limited),
+        cmocka_unit_test(test_many_yaml_members_are_read),
+        cmocka_unit_test(test_yaml_errors_contain_no_secrets),
+        cmocka_unit_test(test_yaml_positions_are_recorded),
+        cmocka_unit_test(test_json_positions_are_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

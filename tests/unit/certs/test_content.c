@@ -21,7 +21,7 @@ static struct stw_content read_ok(const char *json)
     return c;
 }
 
-static void test_read(void **state)
+static void test_secret_content_is_read(void **state)
 {
     (void)state;
     struct stw_content c =
@@ -41,7 +41,7 @@ static void test_read(void **state)
     assert_null(c.slot[STW_SLOT_TLS_CRT]);
 }
 
-static void test_read_without_data(void **state)
+static void test_secret_without_data_is_empty(void **state)
 {
     (void)state;
     static const char *const rows[] = {
@@ -57,7 +57,7 @@ static void test_read_without_data(void **state)
     }
 }
 
-static void test_read_nonsense(void **state)
+static void test_malformed_secret_is_an_error(void **state)
 {
     (void)state;
     static const char *const rows[] = {"", "{", "[]", "{\"metadata\":{}}",
@@ -70,7 +70,7 @@ static void test_read_nonsense(void **state)
     }
 }
 
-static void test_foreign(void **state)
+static void test_secret_of_cert_manager_is_foreign(void **state)
 {
     (void)state;
     struct stw_content c = read_ok("{\"metadata\":{\"resourceVersion\":\"1\",\"annotations\":{"
@@ -79,7 +79,7 @@ static void test_foreign(void **state)
     stw_content_done(&c);
 }
 
-static void test_create(void **state)
+static void test_secret_content_is_created(void **state)
 {
     (void)state;
     struct stw_content c = {0};
@@ -101,7 +101,7 @@ static void test_create(void **state)
 }
 
 /* Only the slots change, and managedFields is not sent back. */
-static void test_update(void **state)
+static void test_secret_update_keeps_other_fields(void **state)
 {
     (void)state;
     static const char was_text[] =
@@ -130,9 +130,12 @@ static void test_update(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),          cmocka_unit_test(test_read_without_data),
-        cmocka_unit_test(test_read_nonsense), cmocka_unit_test(test_foreign),
-        cmocka_unit_test(test_create),        cmocka_unit_test(test_update),
+        cmocka_unit_test(test_secret_content_is_read),
+        cmocka_unit_test(test_secret_without_data_is_empty),
+        cmocka_unit_test(test_malformed_secret_is_an_error),
+        cmocka_unit_test(test_secret_of_cert_manager_is_foreign),
+        cmocka_unit_test(test_secret_content_is_created),
+        cmocka_unit_test(test_secret_update_keeps_other_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

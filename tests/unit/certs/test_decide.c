@@ -141,7 +141,7 @@ static const struct {
      STW_ROTATION_STAMP},
 };
 
-static void test_rows(void **state)
+static void test_rotation_action_follows_the_facts(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
@@ -152,7 +152,7 @@ static void test_rows(void **state)
     }
 }
 
-static void test_wait(void **state)
+static void test_rotation_wait_follows_the_facts(void **state)
 {
     (void)state;
     struct stw_rotation_facts f = {.ca = CA(-2000, 1000), .next = NEXT, .exact_for_us = SETTLE - 7};
@@ -165,8 +165,8 @@ static void test_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_wait),
+        cmocka_unit_test(test_rotation_action_follows_the_facts),
+        cmocka_unit_test(test_rotation_wait_follows_the_facts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,7 +169,7 @@ static int teardown_all(void **state)
 
 /* --- checks of the folder */
 
-static void test_loads_once(void **state)
+static void test_unchanged_pair_is_loaded_once(void **state)
 {
     struct fixture *x = *state;
     put_pair(x, &first);
@@ -188,7 +188,7 @@ static void test_loads_once(void **state)
 }
 
 /* At startup each of these is an error whose message names the folder and the problem. */
-static void test_start_fails(void **state)
+static void test_start_without_a_pair_fails(void **state)
 {
     struct fixture *x = *state;
     const struct {
@@ -221,7 +221,7 @@ static void test_start_fails(void **state)
 }
 
 /* A new certificate with the old key is not an error until the grace period ends. */
-static void test_half_written(void **state)
+static void test_half_written_pair_is_not_loaded(void **state)
 {
     struct fixture *x = *state;
     put_pair(x, &first);
@@ -237,7 +237,7 @@ static void test_half_written(void **state)
     assert_int_equal((int)stw_series_value(x->folder.errors), 0);
 }
 
-static void test_stays_broken(void **state)
+static void test_broken_pair_is_reported_once(void **state)
 {
     struct fixture *x = *state;
     put_pair(x, &first);
@@ -262,7 +262,7 @@ static void test_stays_broken(void **state)
     assert_int_equal(x->uses, 1);
 }
 
-static void test_refused_by_server(void **state)
+static void test_pair_refused_by_the_server_is_retried(void **state)
 {
     struct fixture *x = *state;
     put_pair(x, &first);
@@ -278,7 +278,7 @@ static void test_refused_by_server(void **state)
     assert_string_equal(x->served, second.cert);
 }
 
-static void test_too_large(void **state)
+static void test_oversized_pair_is_refused(void **state)
 {
     struct fixture *x = *state;
     struct stw_error err = {0};
@@ -325,7 +325,7 @@ static void mount_secret(struct fixture *x, const char *version, const struct st
     link_once("..data/tls.key", link);
 }
 
-static void test_reports(void **state)
+static void test_expiry_and_reads_are_reported(void **state)
 {
     struct fixture *x = *state;
     char from[128], to[128];
@@ -351,7 +351,7 @@ static void test_reports(void **state)
     assert_false(reported(x));
 }
 
-static void test_folder_replaced(void **state)
+static void test_replaced_folder_is_noticed(void **state)
 {
     struct fixture *x = *state;
     char aside[80];
@@ -400,7 +400,7 @@ static void await_counted(struct fixture *x, const char *line)
     }
 }
 
-static void test_thread(void **state)
+static void test_thread_loads_changed_pairs(void **state)
 {
     struct fixture *x = *state;
     struct stw_pem_pair one = {0}, two = {0}, three = {0};
@@ -438,7 +438,7 @@ static void test_thread(void **state)
     stw_pem_pair_done(&three);
 }
 
-static void test_thread_start_fails(void **state)
+static void test_failed_thread_start_is_an_error(void **state)
 {
     struct fixture *x = *state;
     struct stw_certs *c = NULL;
@@ -451,7 +451,7 @@ static void test_thread_start_fails(void **state)
     stw_certs_destroy(NULL);
 }
 
-static void test_expired_in_service(void **state)
+static void test_expired_pair_in_use_is_reported(void **state)
 {
     struct fixture *x = *state;
     struct stw_certs *c = NULL;
@@ -470,7 +470,7 @@ static void test_expired_in_service(void **state)
     stw_certs_destroy(c);
 }
 
-static void test_config(void **state)
+static void test_invalid_certificate_config_is_refused(void **state)
 {
     (void)state;
     static const char *const none[] = {NULL};
@@ -507,18 +507,18 @@ int main(void)
 {
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        WITH(test_loads_once),
-        WITH(test_start_fails),
-        WITH(test_half_written),
-        WITH(test_stays_broken),
-        WITH(test_refused_by_server),
-        WITH(test_too_large),
-        WITH(test_reports),
-        WITH(test_folder_replaced),
-        WITH(test_thread),
-        WITH(test_thread_start_fails),
-        WITH(test_expired_in_service),
-        cmocka_unit_test(test_config),
+        WITH(test_unchanged_pair_is_loaded_once),
+        WITH(test_start_without_a_pair_fails),
+        WITH(test_half_written_pair_is_not_loaded),
+        WITH(test_broken_pair_is_reported_once),
+        WITH(test_pair_refused_by_the_server_is_retried),
+        WITH(test_oversized_pair_is_refused),
+        WITH(test_expiry_and_reads_are_reported),
+        WITH(test_replaced_folder_is_noticed),
+        WITH(test_thread_loads_changed_pairs),
+        WITH(test_failed_thread_start_is_an_error),
+        WITH(test_expired_pair_in_use_is_reported),
+        cmocka_unit_test(test_invalid_certificate_config_is_refused),
     };
     stw_log_setup(STW_LOG_JSON, STW_LOG_ERROR, 2);
     return cmocka_run_group_tests(tests, setup_all, teardown_all);

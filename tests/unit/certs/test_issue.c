@@ -69,7 +69,7 @@ static int verify(const char *leaf_pem, const char *root_pem, const char *host, 
     return rc;
 }
 
-static void test_verifies(void **state)
+static void test_issued_certificate_verifies(void **state)
 {
     (void)state;
     static const struct {
@@ -96,7 +96,7 @@ static void test_verifies(void **state)
 }
 
 /* pathlen 0: a certificate signed by a leaf is not trusted. */
-static void test_leaf_signs_nothing(void **state)
+static void test_leaf_certificate_signs_nothing(void **state)
 {
     (void)state;
     stw_autox509 X509 *cert = stw_ssl_cert("leaf", leaf.cert, NULL);
@@ -114,7 +114,7 @@ static void test_leaf_signs_nothing(void **state)
 }
 
 /* An etcd with users rejects calls through its gateway if the certificate has a common name. */
-static void test_who_calls_has_no_common_name(void **state)
+static void test_client_certificate_has_no_common_name(void **state)
 {
     struct stw_pem_pair both = {0};
     int critical = 0;
@@ -132,7 +132,7 @@ static void test_who_calls_has_no_common_name(void **state)
     stw_pem_pair_done(&both);
 }
 
-static void test_info(void **state)
+static void test_certificate_info_is_read(void **state)
 {
     (void)state;
     struct stw_cert_info a, b;
@@ -149,7 +149,7 @@ static void test_info(void **state)
     stw_pem_pair_done(&again);
 }
 
-static void test_never_beyond_the_ca(void **state)
+static void test_certificate_does_not_outlive_its_ca(void **state)
 {
     (void)state;
     struct stw_pem_pair p = {0};
@@ -164,7 +164,7 @@ static void test_never_beyond_the_ca(void **state)
     assert_null(p.cert);
 }
 
-static void test_wrong_input(void **state)
+static void test_invalid_names_are_refused(void **state)
 {
     (void)state;
     static const char *const bad_dns[] = {"a b", NULL}, *const empty_dns[] = {"", NULL};
@@ -204,7 +204,7 @@ static void test_wrong_input(void **state)
     }
 }
 
-static void test_long_first_name(void **state)
+static void test_long_first_name_is_issued(void **state)
 {
     (void)state;
     static const char *const names[] = {
@@ -220,7 +220,7 @@ static const char encrypted[] = "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
                                 "MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAi3oc5jsSnfzwICCAAw\n"
                                 "-----END ENCRYPTED PRIVATE KEY-----\n";
 
-static void test_pair_check(void **state)
+static void test_certificate_and_key_must_match(void **state)
 {
     (void)state;
     char *cut = strdup(leaf.cert), *chain = NULL, *broken_chain = NULL;
@@ -264,7 +264,7 @@ static void test_pair_check(void **state)
     free(broken_chain);
 }
 
-static void test_too_much(void **state)
+static void test_too_many_certificates_are_refused(void **state)
 {
     (void)state;
     struct stw_error err = {0};
@@ -284,7 +284,7 @@ static void test_too_much(void **state)
     assert_int_equal(err.code, STW_ERR_TOO_LARGE);
 }
 
-static void test_covers(void **state)
+static void test_certificate_covers_its_names(void **state)
 {
     (void)state;
     static const char *const part[] = {"steward.ns.svc", NULL}, *const more[] = {"x.ns.svc", NULL};
@@ -298,7 +298,7 @@ static void test_covers(void **state)
     assert_false(stw_cert_covers("garbage", part, NULL));
 }
 
-static void test_signed_by(void **state)
+static void test_signer_is_found_in_a_bundle(void **state)
 {
     (void)state;
     char *both = NULL, *reversed = NULL;
@@ -316,7 +316,7 @@ static void test_signed_by(void **state)
     free(reversed);
 }
 
-static void test_ca_check(void **state)
+static void test_ca_certificate_is_checked(void **state)
 {
     (void)state;
     struct stw_error err = {0};
@@ -330,18 +330,18 @@ static void test_ca_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_verifies),
-        cmocka_unit_test(test_leaf_signs_nothing),
-        cmocka_unit_test(test_who_calls_has_no_common_name),
-        cmocka_unit_test(test_info),
-        cmocka_unit_test(test_never_beyond_the_ca),
-        cmocka_unit_test(test_wrong_input),
-        cmocka_unit_test(test_long_first_name),
-        cmocka_unit_test(test_pair_check),
-        cmocka_unit_test(test_too_much),
-        cmocka_unit_test(test_covers),
-        cmocka_unit_test(test_signed_by),
-        cmocka_unit_test(test_ca_check),
+        cmocka_unit_test(test_issued_certificate_verifies),
+        cmocka_unit_test(test_leaf_certificate_signs_nothing),
+        cmocka_unit_test(test_client_certificate_has_no_common_name),
+        cmocka_unit_test(test_certificate_info_is_read),
+        cmocka_unit_test(test_certificate_does_not_outlive_its_ca),
+        cmocka_unit_test(test_invalid_names_are_refused),
+        cmocka_unit_test(test_long_first_name_is_issued),
+        cmocka_unit_test(test_certificate_and_key_must_match),
+        cmocka_unit_test(test_too_many_certificates_are_refused),
+        cmocka_unit_test(test_certificate_covers_its_names),
+        cmocka_unit_test(test_signer_is_found_in_a_bundle),
+        cmocka_unit_test(test_ca_certificate_is_checked),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

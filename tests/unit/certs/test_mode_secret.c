@@ -95,7 +95,7 @@ static struct stw_error failure(enum stw_err code, int http)
     return err;
 }
 
-static void an_outage_keeps_the_verdict(void **state)
+static void test_api_outage_keeps_the_readiness(void **state)
 {
     struct stw_error outages[] = {failure(STW_ERR_UNAVAILABLE, 0),
                                   failure(STW_ERR_UNAVAILABLE, 503), failure(STW_ERR_TIMEOUT, 0),
@@ -124,7 +124,7 @@ static void an_outage_keeps_the_verdict(void **state)
     end(c, &api);
 }
 
-static void other_failures_are_reported(void **state)
+static void test_permanent_failures_are_reported(void **state)
 {
     struct stw_error failures[] = {failure(STW_ERR_FORBIDDEN, 403), failure(STW_ERR_THROTTLED, 0),
                                    failure(STW_ERR_INVALID, 0)};
@@ -145,7 +145,7 @@ static void other_failures_are_reported(void **state)
 }
 
 /* A problem that the last sync found stays, too. */
-static void an_outage_makes_nothing_ready(void **state)
+static void test_api_outage_makes_nothing_ready(void **state)
 {
     struct stw_error down = failure(STW_ERR_UNAVAILABLE, 0);
     struct fake_api api;
@@ -171,9 +171,9 @@ static void an_outage_makes_nothing_ready(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_outage_keeps_the_verdict),
-        cmocka_unit_test(other_failures_are_reported),
-        cmocka_unit_test(an_outage_makes_nothing_ready),
+        cmocka_unit_test(test_api_outage_keeps_the_readiness),
+        cmocka_unit_test(test_permanent_failures_are_reported),
+        cmocka_unit_test(test_api_outage_makes_nothing_ready),
     };
     stw_log_setup(STW_LOG_JSON, STW_LOG_ERROR, 2);
     return cmocka_run_group_tests(tests, NULL, NULL);

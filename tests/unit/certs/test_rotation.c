@@ -192,7 +192,7 @@ static void come_to_rest(struct world *w, unsigned replicas)
     }
 }
 
-static void test_first_start(void **state)
+static void test_first_start_creates_the_secret(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -210,7 +210,7 @@ static void test_first_start(void **state)
     world_end(w);
 }
 
-static void test_no_configurations_yet(void **state)
+static void test_missing_webhook_configurations_are_awaited(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -232,7 +232,7 @@ static void name_crd(struct world *w)
 
 /* The caBundle of a conversion webhook is like the others: written, repaired, and awaited before a
  * new CA issues a certificate. */
-static void test_conversion_webhook(void **state)
+static void test_conversion_webhook_gets_the_ca_bundle(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -263,7 +263,7 @@ static void test_conversion_webhook(void **state)
     world_end(w);
 }
 
-static void test_crd_without_webhook(void **state)
+static void test_crd_without_webhook_is_not_written(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -276,7 +276,7 @@ static void test_crd_without_webhook(void **state)
 }
 
 /* Also as the only field manager, and while a policy refuses it. */
-static void test_release(void **state)
+static void test_former_field_ownership_is_released(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -298,7 +298,7 @@ static void test_release(void **state)
     world_end(w);
 }
 
-static void test_configuration_unreadable(void **state)
+static void test_unreadable_configuration_delays_the_rotation(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -314,7 +314,7 @@ static void test_configuration_unreadable(void **state)
     world_end(w);
 }
 
-static void test_drift(void **state)
+static void test_changed_ca_bundle_is_repaired(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -332,7 +332,7 @@ static void test_drift(void **state)
     world_end(w);
 }
 
-static void test_somebody_keeps_overwriting(void **state)
+static void test_repeated_overwrites_stop_the_repairs(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -353,7 +353,7 @@ static void test_somebody_keeps_overwriting(void **state)
     world_end(w);
 }
 
-static void test_leaf_renewal(void **state)
+static void test_certificate_is_renewed_by_the_same_ca(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -374,7 +374,7 @@ static void test_leaf_renewal(void **state)
     world_end(w);
 }
 
-static void test_rotation(void **state)
+static void test_ca_rotation_overlaps_bundles(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -411,7 +411,7 @@ struct spoil {
 };
 
 /* Each of these is recognised as damage and repaired without an interruption. */
-static void test_spoiled_secret(void **state)
+static void test_damaged_secret_is_repaired(void **state)
 {
     (void)state;
     static const struct spoil rows[] = {
@@ -442,7 +442,7 @@ static void test_spoiled_secret(void **state)
     }
 }
 
-static void test_deleted_secret(void **state)
+static void test_deleted_secret_is_recreated(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -459,7 +459,7 @@ static void test_deleted_secret(void **state)
     world_end(w);
 }
 
-static void test_renamed_service(void **state)
+static void test_changed_names_reissue_the_certificate(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -472,7 +472,7 @@ static void test_renamed_service(void **state)
     world_end(w);
 }
 
-static void test_foreign_fields_stay(void **state)
+static void test_fields_of_others_in_the_secret_stay(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -491,7 +491,7 @@ static void test_foreign_fields_stay(void **state)
     world_end(w);
 }
 
-static void test_cert_manager_secret(void **state)
+static void test_secret_of_cert_manager_is_refused(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -618,19 +618,19 @@ static bool race_at_call(struct world *w, unsigned n)
     return hit;
 }
 
-static void test_crash_at_every_call(void **state)
+static void test_crash_at_every_call_is_survived(void **state)
 {
     (void)state;
     everywhere(crash_at_call);
 }
 
-static void test_crash_after_every_write(void **state)
+static void test_crash_after_every_write_is_survived(void **state)
 {
     (void)state;
     everywhere(crash_at_write);
 }
 
-static void test_race_at_every_call(void **state)
+static void test_concurrent_replica_at_every_call_is_survived(void **state)
 {
     (void)state;
     everywhere(race_at_call);
@@ -638,7 +638,7 @@ static void test_race_at_every_call(void **state)
 
 /* --- secrets in the log */
 
-static void test_no_key_in_log(void **state)
+static void test_log_contains_no_key(void **state)
 {
     (void)state;
     char path[] = "/tmp/steward-test-XXXXXX", text[16384];
@@ -666,25 +666,25 @@ static void test_no_key_in_log(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_start),
-        cmocka_unit_test(test_no_configurations_yet),
-        cmocka_unit_test(test_conversion_webhook),
-        cmocka_unit_test(test_crd_without_webhook),
-        cmocka_unit_test(test_release),
-        cmocka_unit_test(test_configuration_unreadable),
-        cmocka_unit_test(test_drift),
-        cmocka_unit_test(test_somebody_keeps_overwriting),
-        cmocka_unit_test(test_leaf_renewal),
-        cmocka_unit_test(test_rotation),
-        cmocka_unit_test(test_spoiled_secret),
-        cmocka_unit_test(test_deleted_secret),
-        cmocka_unit_test(test_renamed_service),
-        cmocka_unit_test(test_foreign_fields_stay),
-        cmocka_unit_test(test_cert_manager_secret),
-        cmocka_unit_test(test_crash_at_every_call),
-        cmocka_unit_test(test_crash_after_every_write),
-        cmocka_unit_test(test_race_at_every_call),
-        cmocka_unit_test(test_no_key_in_log),
+        cmocka_unit_test(test_first_start_creates_the_secret),
+        cmocka_unit_test(test_missing_webhook_configurations_are_awaited),
+        cmocka_unit_test(test_conversion_webhook_gets_the_ca_bundle),
+        cmocka_unit_test(test_crd_without_webhook_is_not_written),
+        cmocka_unit_test(test_former_field_ownership_is_released),
+        cmocka_unit_test(test_unreadable_configuration_delays_the_rotation),
+        cmocka_unit_test(test_changed_ca_bundle_is_repaired),
+        cmocka_unit_test(test_repeated_overwrites_stop_the_repairs),
+        cmocka_unit_test(test_certificate_is_renewed_by_the_same_ca),
+        cmocka_unit_test(test_ca_rotation_overlaps_bundles),
+        cmocka_unit_test(test_damaged_secret_is_repaired),
+        cmocka_unit_test(test_deleted_secret_is_recreated),
+        cmocka_unit_test(test_changed_names_reissue_the_certificate),
+        cmocka_unit_test(test_fields_of_others_in_the_secret_stay),
+        cmocka_unit_test(test_secret_of_cert_manager_is_refused),
+        cmocka_unit_test(test_crash_at_every_call_is_survived),
+        cmocka_unit_test(test_crash_after_every_write_is_survived),
+        cmocka_unit_test(test_concurrent_replica_at_every_call_is_survived),
+        cmocka_unit_test(test_log_contains_no_key),
     };
     stw_log_setup(STW_LOG_JSON, STW_LOG_ERROR, 2);
     return cmocka_run_group_tests(tests, NULL, NULL);

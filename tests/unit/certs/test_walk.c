@@ -528,7 +528,7 @@ static void walk(const struct state *from, uint8_t end)
     slots = NULL;
 }
 
-static void test_from_nothing(void **state)
+static void test_model_of_first_start_is_safe(void **state)
 {
     (void)state;
     struct state s = {0};
@@ -536,7 +536,7 @@ static void test_from_nothing(void **state)
     walk(&s, 1);
 }
 
-static void test_from_nothing_by_hand(void **state)
+static void test_model_of_first_start_with_manual_changes_is_safe(void **state)
 {
     (void)state;
     struct state s = {.events = 1};
@@ -560,14 +560,14 @@ static struct state settled(void)
 
 /* Runs to the end of the overlap and beyond.  If the replicas are dead for long enough, CA 1
  * expires. */
-static void test_rotation(void **state)
+static void test_model_of_ca_rotation_is_safe(void **state)
 {
     (void)state;
     struct state s = settled();
     walk(&s, (uint8_t)(s.now + 4));
 }
 
-static void test_rotation_by_hand(void **state)
+static void test_model_of_ca_rotation_with_manual_changes_is_safe(void **state)
 {
     (void)state;
 #ifdef __SANITIZE_THREAD__
@@ -581,10 +581,10 @@ static void test_rotation_by_hand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_from_nothing),
-        cmocka_unit_test(test_from_nothing_by_hand),
-        cmocka_unit_test(test_rotation),
-        cmocka_unit_test(test_rotation_by_hand),
+        cmocka_unit_test(test_model_of_first_start_is_safe),
+        cmocka_unit_test(test_model_of_first_start_with_manual_changes_is_safe),
+        cmocka_unit_test(test_model_of_ca_rotation_is_safe),
+        cmocka_unit_test(test_model_of_ca_rotation_with_manual_changes_is_safe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@
     "{'match':'GET /api/v1/namespaces/home/pods/p$','status':" #code                               \
     ",'body':{'kind':'Status','code':" #code ",'reason':'" reason "','message':'" reason "'}}"
 
-static void answers(void **state)
+static void test_own_image_is_read_from_the_pod(void **state)
 {
     static const struct {
         const char *steps, *image, *text; /* image or error */
@@ -56,7 +56,7 @@ static void answers(void **state)
     }
 }
 
-static void a_server_that_comes_back_is_asked_again(void **state)
+static void test_own_image_lookup_is_retried(void **state)
 {
     struct stw_error err = {0};
     char *image = NULL;
@@ -72,7 +72,7 @@ static void a_server_that_comes_back_is_asked_again(void **state)
     free(image);
 }
 
-static void patience_ends(void **state)
+static void test_own_image_lookup_gives_up(void **state)
 {
     struct stw_error err = {0};
     char *image = NULL;
@@ -87,10 +87,12 @@ static void patience_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(answers, fake_set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(a_server_that_comes_back_is_asked_again, fake_set_up,
+        cmocka_unit_test_setup_teardown(test_own_image_is_read_from_the_pod, fake_set_up,
                                         fake_tear_down),
-        cmocka_unit_test_setup_teardown(patience_ends, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_own_image_lookup_is_retried, fake_set_up,
+                                        fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_own_image_lookup_gives_up, fake_set_up,
+                                        fake_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,7 +105,7 @@ static const struct {
      false, STW_CHILD_FOREIGN, "(owner: none)", 0, 0},
 };
 
-static void every_case(void **state)
+static void test_adoption_of_one_child(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
@@ -125,7 +125,7 @@ static void every_case(void **state)
 }
 
 /* The write names the object and the version that the server was asked about, and no owner. */
-static void the_write_of_an_adoption(void **state)
+static void test_adoption_write_names_object_and_version(void **state)
 {
     struct fixture f;
     (void)state;
@@ -151,7 +151,7 @@ static void expect_conflict(const char *answers)
     fixture_end(&f);
 }
 
-static void a_change_after_the_question(void **state)
+static void test_change_after_the_dry_run_is_a_conflict(void **state)
 {
     (void)state;
     expect_conflict("[" GET(PATH, FREE("")) "," PATCH(FREE("")) "," EXISTS "," GET(
@@ -160,7 +160,7 @@ static void a_change_after_the_question(void **state)
 }
 
 /* Another owner has adopted it meanwhile, which changes no generation. */
-static void an_adoption_by_another_owner_after_the_question(void **state)
+static void test_adoption_by_another_owner_is_a_conflict(void **state)
 {
     (void)state;
     expect_conflict("[" GET(PATH, FREE("'generation':3,")) "," PATCH(FREE("")) "," EXISTS "," GET(
@@ -169,7 +169,7 @@ static void an_adoption_by_another_owner_after_the_question(void **state)
 }
 
 /* Nothing is written while the kind names something that must come first. */
-static void an_adoption_that_waits(void **state)
+static void test_waiting_adoption_writes_nothing(void **state)
 {
     struct fixture f;
     struct stw_aspect a = {0};
@@ -218,7 +218,7 @@ static const struct {
      false},
 };
 
-static void all_or_nothing(void **state)
+static void test_children_are_adopted_all_or_none(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(pairs); i++) {
@@ -276,7 +276,7 @@ static char *with_quotes(const char *text)
     return all;
 }
 
-static void what_moves_between_managers(void **state)
+static void test_field_ownership_moves_between_managers(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(transfers); i++) {
@@ -299,13 +299,13 @@ static void what_moves_between_managers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_case),
-        cmocka_unit_test(the_write_of_an_adoption),
-        cmocka_unit_test(a_change_after_the_question),
-        cmocka_unit_test(an_adoption_by_another_owner_after_the_question),
-        cmocka_unit_test(an_adoption_that_waits),
-        cmocka_unit_test(all_or_nothing),
-        cmocka_unit_test(what_moves_between_managers),
+        cmocka_unit_test(test_adoption_of_one_child),
+        cmocka_unit_test(test_adoption_write_names_object_and_version),
+        cmocka_unit_test(test_change_after_the_dry_run_is_a_conflict),
+        cmocka_unit_test(test_adoption_by_another_owner_is_a_conflict),
+        cmocka_unit_test(test_waiting_adoption_writes_nothing),
+        cmocka_unit_test(test_children_are_adopted_all_or_none),
+        cmocka_unit_test(test_field_ownership_moves_between_managers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,7 +101,7 @@ static const struct {
      STW_CHILD_FOREIGN, "(owner: none)", 1, 1},
 };
 
-static void every_case(void **state)
+static void test_child_is_applied_repaired_or_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
@@ -145,7 +145,7 @@ static const struct {
      OLD_GUARD},
 };
 
-static void guard_of_a_create(void **state)
+static void test_create_has_its_precondition(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(guards); i++) {
@@ -173,7 +173,7 @@ static void guard_of_a_create(void **state)
 
 /* An object that vanished between the refusal and the read may be followed by another one: every
  * write has a guard. */
-static void every_create_is_guarded(void **state)
+static void test_every_create_is_guarded(void **state)
 {
     struct fixture f;
     (void)state;
@@ -189,7 +189,7 @@ static void every_create_is_guarded(void **state)
 }
 
 /* Addresses of the server's memory, as Go prints them before and since 1.26. */
-static void addresses_are_masked(void **state)
+static void test_memory_addresses_in_messages_are_masked(void **state)
 {
     struct fixture f;
     (void)state;
@@ -203,7 +203,7 @@ static void addresses_are_masked(void **state)
 }
 
 /* If a write finds no owner, the run ends, and starts again from a fresh read. */
-static void a_vanished_owner_is_a_conflict(void **state)
+static void test_vanished_owner_is_a_conflict(void **state)
 {
     struct fixture f;
     (void)state;
@@ -217,7 +217,7 @@ static void a_vanished_owner_is_a_conflict(void **state)
 
 /* The response to an apply has a key that another client added.  The removal holds for that version of
  * the object alone; for a response without a version it must be one that the server refuses. */
-static void a_removal_names_the_version(void **state)
+static void test_removal_names_the_resource_version(void **state)
 {
     static const struct {
         const char *steps, *test;
@@ -243,7 +243,7 @@ static void a_removal_names_the_version(void **state)
 }
 
 /* A value that the server normalises is accepted, and not applied again and again. */
-static void what_the_server_makes_of_it(void **state)
+static void test_value_normalised_by_the_server_is_accepted(void **state)
 {
     struct fixture f;
     struct stw_hash digest;
@@ -291,7 +291,7 @@ static enum stw_child_state ensure_made(struct fixture *f, struct made *m, uint6
 }
 
 /* A child whose inputs did not change is built only to be written. */
-static void made_when_it_is_needed(void **state)
+static void test_child_is_built_only_to_be_written(void **state)
 {
     struct fixture f;
     struct made m = {.value = "v"};
@@ -321,7 +321,7 @@ static json_t *make_without_value(const void *ctx)
                          "metadata", "name", "web", "data", "page", none);
 }
 
-static void a_manifest_without_a_value_says_which(void **state)
+static void test_missing_manifest_value_is_named(void **state)
 {
     struct fixture f;
     (void)state;
@@ -373,7 +373,7 @@ static const struct {
      STW_CHILD_FAILED, "no", 0, 1},
 };
 
-static void a_child_is_created_once(void **state)
+static void test_create_once_child_is_not_repeated(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(created); i++) {
@@ -394,7 +394,7 @@ static void a_child_is_created_once(void **state)
     }
 }
 
-static void a_child_beyond_the_rows_is_written_when_it_differs(void **state)
+static void test_extra_child_is_written_when_it_differs(void **state)
 {
     static const struct {
         const char *cached, *steps;
@@ -428,7 +428,7 @@ static void a_child_beyond_the_rows_is_written_when_it_differs(void **state)
     }
 }
 
-static void what_cannot_be_made_is_not_written(void **state)
+static void test_unbuildable_child_is_not_written(void **state)
 {
     struct fixture f;
     struct stw_error err = {0};
@@ -448,7 +448,7 @@ static void what_cannot_be_made_is_not_written(void **state)
 
 /* --- a watch that no table names */
 
-static void a_watch_that_is_in_no_table_is_named(void **state)
+static void test_unlisted_watch_is_named(void **state)
 {
     struct fixture f;
     int pipe_ends[2], status = 0;
@@ -479,19 +479,19 @@ static void a_watch_that_is_in_no_table_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_case),
-        cmocka_unit_test(guard_of_a_create),
-        cmocka_unit_test(every_create_is_guarded),
-        cmocka_unit_test(addresses_are_masked),
-        cmocka_unit_test(a_vanished_owner_is_a_conflict),
-        cmocka_unit_test(a_removal_names_the_version),
-        cmocka_unit_test(what_the_server_makes_of_it),
-        cmocka_unit_test(made_when_it_is_needed),
-        cmocka_unit_test(a_manifest_without_a_value_says_which),
-        cmocka_unit_test(a_child_is_created_once),
-        cmocka_unit_test(a_child_beyond_the_rows_is_written_when_it_differs),
-        cmocka_unit_test(what_cannot_be_made_is_not_written),
-        cmocka_unit_test(a_watch_that_is_in_no_table_is_named),
+        cmocka_unit_test(test_child_is_applied_repaired_or_refused),
+        cmocka_unit_test(test_create_has_its_precondition),
+        cmocka_unit_test(test_every_create_is_guarded),
+        cmocka_unit_test(test_memory_addresses_in_messages_are_masked),
+        cmocka_unit_test(test_vanished_owner_is_a_conflict),
+        cmocka_unit_test(test_removal_names_the_resource_version),
+        cmocka_unit_test(test_value_normalised_by_the_server_is_accepted),
+        cmocka_unit_test(test_child_is_built_only_to_be_written),
+        cmocka_unit_test(test_missing_manifest_value_is_named),
+        cmocka_unit_test(test_create_once_child_is_not_repeated),
+        cmocka_unit_test(test_extra_child_is_written_when_it_differs),
+        cmocka_unit_test(test_unbuildable_child_is_not_written),
+        cmocka_unit_test(test_unlisted_watch_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

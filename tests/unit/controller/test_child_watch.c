@@ -45,7 +45,7 @@ static void expect_dropped(const struct stw_watch *w, const char *text)
     assert_int_equal(out.len, 0);
 }
 
-static void test_configmap(void **state)
+static void test_configmap_is_read_from_the_watch(void **state)
 {
     struct stw_child_live a, b;
     struct stw_hash wanted;
@@ -73,7 +73,7 @@ static void test_configmap(void **state)
     assert_memory_not_equal(&b.digest, &a.digest, sizeof(b.digest));
 }
 
-static void test_what_is_not_ours_is_not_kept(void **state)
+static void test_objects_of_others_are_not_cached(void **state)
 {
     (void)state;
     expect_dropped(&stw_watch_configmaps, "{\"metadata\":{\"name\":\"a\"},\"data\":{}}");
@@ -88,7 +88,7 @@ static void test_what_is_not_ours_is_not_kept(void **state)
                    "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"ports\":[{\"port\":80}]}}");
 }
 
-static void test_deployment(void **state)
+static void test_deployment_is_read_from_the_watch(void **state)
 {
     struct stw_child_live live;
     (void)state;
@@ -117,7 +117,7 @@ static void test_deployment(void **state)
 }
 
 /* Since when the API server refuses the pods of a Deployment, or when they were retried. */
-static void test_refused_pods(void **state)
+static void test_time_of_refused_pods_is_read(void **state)
 {
 #define REFUSED(annotations, status, reason, time)                                                 \
     "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\",\"annotations\":{" annotations "}," OWNER       \
@@ -151,7 +151,7 @@ static void test_refused_pods(void **state)
 
 /* For an App, which other clients may scale: the wanted number of pods, and whether we set it.  For
  * a MyWeb none of this is cached. */
-static void test_a_deployment_that_others_scale(void **state)
+static void test_scaled_deployment_has_its_replica_owner(void **state)
 {
 #define SCALED(version, kind, manager)                                                             \
     "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\",\"ownerReferences\":[{\"apiVersion\":"          \
@@ -176,7 +176,7 @@ static void test_a_deployment_that_others_scale(void **state)
 }
 
 /* autoscaling/v1 has its conditions in an annotation, as text. */
-static void test_autoscalers(void **state)
+static void test_autoscaler_conditions_are_read(void **state)
 {
 #define SCALER(annotations, status)                                                                \
     "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\",\"annotations\":{" annotations "}," OWNER       \
@@ -211,7 +211,7 @@ static void test_autoscalers(void **state)
 }
 
 /* Each Gateway has conditions of its own; the first that is not true is reported. */
-static void test_routes(void **state)
+static void test_route_conditions_of_all_gateways_are_read(void **state)
 {
 #define ROUTE(status)                                                                              \
     "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\"," OWNER "},\"status\":{" status "}}"
@@ -241,7 +241,7 @@ static void test_routes(void **state)
     }
 }
 
-static void test_services_and_their_ports(void **state)
+static void test_services_and_their_ports_are_indexed(void **state)
 {
     struct stw_child_live live;
     stw_autobuf struct stw_buf text = STW_BUF_INIT(4096), keys = STW_BUF_INIT(4096);
@@ -269,7 +269,7 @@ static void test_services_and_their_ports(void **state)
     assert_string_equal(live.owner_kind, "");
 }
 
-static void test_reading_rubbish(void **state)
+static void test_malformed_cache_text_is_read_safely(void **state)
 {
     struct stw_child_live live;
     static const char *const texts[] = {"", "{", "[]", "{\"o\":3,\"d\":\"zz\",\"p\":{},\"r\":[]}"};
@@ -283,15 +283,15 @@ static void test_reading_rubbish(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_configmap),
-        cmocka_unit_test(test_what_is_not_ours_is_not_kept),
-        cmocka_unit_test(test_deployment),
-        cmocka_unit_test(test_refused_pods),
-        cmocka_unit_test(test_services_and_their_ports),
-        cmocka_unit_test(test_reading_rubbish),
-        cmocka_unit_test(test_a_deployment_that_others_scale),
-        cmocka_unit_test(test_autoscalers),
-        cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_configmap_is_read_from_the_watch),
+        cmocka_unit_test(test_objects_of_others_are_not_cached),
+        cmocka_unit_test(test_deployment_is_read_from_the_watch),
+        cmocka_unit_test(test_time_of_refused_pods_is_read),
+        cmocka_unit_test(test_services_and_their_ports_are_indexed),
+        cmocka_unit_test(test_malformed_cache_text_is_read_safely),
+        cmocka_unit_test(test_scaled_deployment_has_its_replica_owner),
+        cmocka_unit_test(test_autoscaler_conditions_are_read),
+        cmocka_unit_test(test_route_conditions_of_all_gateways_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static const char *text(const json_t *c, const char *key)
     return json_string_value(json_object_get(c, key));
 }
 
-static void test_time_moves_only_with_the_status(void **state)
+static void test_transition_time_changes_only_with_the_status(void **state)
 {
     (void)state;
     json_auto_t *old =
@@ -39,7 +39,7 @@ static void test_time_moves_only_with_the_status(void **state)
     json_decref(other.list);
 }
 
-static void test_keep(void **state)
+static void test_old_conditions_are_kept(void **state)
 {
     (void)state;
     json_auto_t *old = json_loads("[{\"type\":\"A\",\"status\":\"True\"}]", 0, NULL);
@@ -55,7 +55,7 @@ static void test_keep(void **state)
     json_decref(c.list);
 }
 
-static void test_long_messages_are_cut_between_characters(void **state)
+static void test_long_messages_are_truncated_between_characters(void **state)
 {
     (void)state;
     char long_text[3000];
@@ -70,7 +70,7 @@ static void test_long_messages_are_cut_between_characters(void **state)
     json_decref(c.list);
 }
 
-static void test_messages_do_not_act_on_a_terminal(void **state)
+static void test_messages_have_no_control_characters(void **state)
 {
     struct stw_conditions c = {.now = "2024-01-01T00:00:00Z"};
     (void)state;
@@ -81,7 +81,7 @@ static void test_messages_do_not_act_on_a_terminal(void **state)
     json_decref(c.list);
 }
 
-static void test_message_clean(void **state)
+static void test_message_text_is_cleaned(void **state)
 {
     (void)state;
     static const struct {
@@ -110,11 +110,11 @@ static void test_message_clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_time_moves_only_with_the_status),
-        cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_long_messages_are_cut_between_characters),
-        cmocka_unit_test(test_messages_do_not_act_on_a_terminal),
-        cmocka_unit_test(test_message_clean),
+        cmocka_unit_test(test_transition_time_changes_only_with_the_status),
+        cmocka_unit_test(test_old_conditions_are_kept),
+        cmocka_unit_test(test_long_messages_are_truncated_between_characters),
+        cmocka_unit_test(test_messages_have_no_control_characters),
+        cmocka_unit_test(test_message_text_is_cleaned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static bool writes(enum stw_child_step step)
            step == STW_STEP_KEEP_TEMPLATE;
 }
 
-static void test_every_combination_keeps_the_rules(void **state)
+static void test_every_fact_combination_keeps_the_rules(void **state)
 {
     (void)state;
     for (unsigned bits = 0; bits < 1u << FACTS; bits++) {
@@ -72,7 +72,7 @@ static void test_every_combination_keeps_the_rules(void **state)
     }
 }
 
-static void test_a_repair_looks_at_the_server_first(void **state)
+static void test_repair_reads_the_server_first(void **state)
 {
     (void)state;
     struct stw_child_facts f = {.ours = true, .applied_before = true};
@@ -83,7 +83,7 @@ static void test_a_repair_looks_at_the_server_first(void **state)
     assert_int_equal(stw_child_decide(&f), STW_STEP_REWRITE);
 }
 
-static void test_the_reason_of_a_refusal_is_told(void **state)
+static void test_refusal_has_its_reason(void **state)
 {
     (void)state;
     struct stw_child_facts f = {.refused = true};
@@ -94,7 +94,7 @@ static void test_the_reason_of_a_refusal_is_told(void **state)
     assert_int_equal(stw_child_decide(&f), STW_STEP_NAME_HOLDER);
 }
 
-static void test_a_waiting_template_is_checked_once(void **state)
+static void test_waiting_template_is_checked_once(void **state)
 {
     (void)state;
     struct stw_child_facts f = {.ours = true, .template_waits = true, .applied_before = true};
@@ -106,10 +106,10 @@ static void test_a_waiting_template_is_checked_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_combination_keeps_the_rules),
-        cmocka_unit_test(test_a_repair_looks_at_the_server_first),
-        cmocka_unit_test(test_the_reason_of_a_refusal_is_told),
-        cmocka_unit_test(test_a_waiting_template_is_checked_once),
+        cmocka_unit_test(test_every_fact_combination_keeps_the_rules),
+        cmocka_unit_test(test_repair_reads_the_server_first),
+        cmocka_unit_test(test_refusal_has_its_reason),
+        cmocka_unit_test(test_waiting_template_is_checked_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

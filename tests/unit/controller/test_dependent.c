@@ -37,7 +37,7 @@ static void expect_dropped(const char *text)
     assert_int_equal(out.len, 0);
 }
 
-static void test_ours(void **state)
+static void test_dependent_of_own_kind_is_kept(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(4096), keys = STW_BUF_INIT(4096);
     stw_autojson struct stw_json_doc doc = {0};
@@ -53,7 +53,7 @@ static void test_ours(void **state)
     assert_false(stw_dependent_is_of(stw_json_root(&doc), "a"));
 }
 
-static void test_being_deleted(void **state)
+static void test_dependent_being_deleted_is_marked(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(4096);
     (void)state;
@@ -64,7 +64,7 @@ static void test_being_deleted(void **state)
 }
 
 /* A kind of this name in another group, an owner that is not the controller, and none. */
-static void test_of_others(void **state)
+static void test_dependent_of_other_owner_is_dropped(void **state)
 {
     (void)state;
     expect_dropped(JOB("batch/v1", "true", ""));
@@ -77,9 +77,9 @@ static void test_of_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ours),
-        cmocka_unit_test(test_being_deleted),
-        cmocka_unit_test(test_of_others),
+        cmocka_unit_test(test_dependent_of_own_kind_is_kept),
+        cmocka_unit_test(test_dependent_being_deleted_is_marked),
+        cmocka_unit_test(test_dependent_of_other_owner_is_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

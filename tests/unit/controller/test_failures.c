@@ -32,7 +32,7 @@ static void add(struct stw_failures *f, const char *key, const char *text, int64
     stw_failures_add(f, key, false, &err, now_us);
 }
 
-static void latest_first(void **state)
+static void test_failures_are_listed_latest_first(void **state)
 {
     struct stw_failures *f = stw_failures_create();
     (void)state;
@@ -60,7 +60,7 @@ static void latest_first(void **state)
 }
 
 /* A tenant with 10,000 bad objects costs no more than STW_FAILURES_MAX of them. */
-static void bounded(void **state)
+static void test_list_of_failures_is_bounded(void **state)
 {
     struct stw_failures *f = stw_failures_create();
     char key[64], text[1000];
@@ -83,8 +83,8 @@ static void bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(latest_first),
-        cmocka_unit_test(bounded),
+        cmocka_unit_test(test_failures_are_listed_latest_first),
+        cmocka_unit_test(test_list_of_failures_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static void test_trips_and_opens_again(void **state)
+static void test_hot_loop_guard_trips_and_reopens(void **state)
 {
     (void)state;
     struct stw_guard *g = stw_guard_create();
@@ -31,7 +31,7 @@ static void test_trips_and_opens_again(void **state)
     stw_guard_destroy(g);
 }
 
-static void test_slow_writes_never_trip(void **state)
+static void test_slow_writes_do_not_trip_the_guard(void **state)
 {
     (void)state;
     struct stw_guard *g = stw_guard_create();
@@ -44,7 +44,7 @@ static void test_slow_writes_never_trip(void **state)
 }
 
 /* A user who changes the object often is not another client. */
-static void test_what_is_asked_for_begins_the_count_again(void **state)
+static void test_spec_change_resets_the_guard(void **state)
 {
     (void)state;
     struct stw_guard *g = stw_guard_create();
@@ -58,7 +58,7 @@ static void test_what_is_asked_for_begins_the_count_again(void **state)
     stw_guard_destroy(g);
 }
 
-static void test_accepted(void **state)
+static void test_accepted_difference_is_remembered(void **state)
 {
     (void)state;
     struct stw_guard *g = stw_guard_create();
@@ -82,10 +82,10 @@ static void test_accepted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trips_and_opens_again),
-        cmocka_unit_test(test_slow_writes_never_trip),
-        cmocka_unit_test(test_what_is_asked_for_begins_the_count_again),
-        cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_hot_loop_guard_trips_and_reopens),
+        cmocka_unit_test(test_slow_writes_do_not_trip_the_guard),
+        cmocka_unit_test(test_spec_change_resets_the_guard),
+        cmocka_unit_test(test_accepted_difference_is_remembered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static bool wakes(size_t i, bool packed)
     return woken;
 }
 
-static void which_changes_wake(void **state)
+static void test_waiting_objects_are_woken_by_relevant_changes(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(changes); i++)
@@ -69,7 +69,7 @@ static void which_changes_wake(void **state)
 }
 
 /* Objects of other namespaces are not named, also where the names begin alike. */
-static void names(void **state)
+static void test_objects_of_other_namespaces_are_not_named(void **state)
 {
     static const struct {
         const char *self, *key, *told;
@@ -90,7 +90,8 @@ static void names(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(which_changes_wake),
-                                       cmocka_unit_test(names)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waiting_objects_are_woken_by_relevant_changes),
+        cmocka_unit_test(test_objects_of_other_namespaces_are_not_named)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

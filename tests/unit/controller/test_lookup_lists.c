@@ -48,7 +48,7 @@ static struct stw_lookup_lists *create(const char *const *namespaces)
     "[{'match':'GET /apis/operator.k8s-summit.org/v1/mywebs','times':0,'body':{'items':[" MYWEB(   \
         "a", "x", "30100") "," MYWEB("b", "x", "30100") "," MYWEB("b", "y", "30200") "]}}]"
 
-static void indexes_and_keys(void **state)
+static void test_listed_objects_are_indexed(void **state)
 {
     static const struct {
         const char *port, *self, *holder; /* NULL: none */
@@ -75,7 +75,7 @@ static void indexes_and_keys(void **state)
     stw_lookup_lists_destroy(l);
 }
 
-static void an_empty_list(void **state)
+static void test_empty_list_has_no_holder(void **state)
 {
     char holder[512] = "";
     struct stw_lookup_lists *l = create(NULL);
@@ -88,7 +88,7 @@ static void an_empty_list(void **state)
     stw_lookup_lists_destroy(l);
 }
 
-static void what_cannot_be_listed(void **state)
+static void test_unlistable_resource_is_unknown(void **state)
 {
     char holder[512] = "";
     struct stw_lookup_lists *l = create(NULL);
@@ -105,7 +105,7 @@ static void what_cannot_be_listed(void **state)
 }
 
 /* Without permission to list all namespaces, the named ones are listed. */
-static void namespaces_in_place_of_all(void **state)
+static void test_named_namespaces_are_listed(void **state)
 {
     static const char *const namespaces[] = {"a", "b", NULL};
     struct stw_lookup_lists *l = create(namespaces);
@@ -126,10 +126,11 @@ static void namespaces_in_place_of_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(indexes_and_keys, set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(an_empty_list, set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_listed, set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(namespaces_in_place_of_all, set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_listed_objects_are_indexed, set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_empty_list_has_no_holder, set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_unlistable_resource_is_unknown, set_up,
+                                        fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_named_namespaces_are_listed, set_up, fake_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-static void facts(void **state)
+static void test_secret_facts_are_read(void **state)
 {
     static const struct {
         const char *secret;
@@ -64,7 +64,7 @@ struct look {
     struct stw_secret_facts want;
 };
 
-static void answers_of_the_server(void **state)
+static void test_server_answers_become_secret_facts(void **state)
 {
     static const struct look looks[] = {
         {"[{'match':'/namespaces/ns/secrets/s','body':{'data':{'k':'c2VjcmV0'}}}]",
@@ -97,7 +97,8 @@ static void answers_of_the_server(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(facts),
-        cmocka_unit_test_setup_teardown(answers_of_the_server, fake_set_up, fake_tear_down)};
+        cmocka_unit_test(test_secret_facts_are_read),
+        cmocka_unit_test_setup_teardown(test_server_answers_become_secret_facts, fake_set_up,
+                                        fake_tear_down)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static void test_of_these_inputs_only(void **state)
+static void test_memo_is_found_only_for_equal_inputs(void **state)
 {
     (void)state;
     struct stw_memo *m = stw_memo_create();
@@ -25,7 +25,7 @@ static void test_of_these_inputs_only(void **state)
 }
 
 /* Many more entries than places: those that are found are right, and the last one is found. */
-static void test_places_are_taken_over(void **state)
+static void test_memo_entries_are_replaced_when_full(void **state)
 {
     (void)state;
     struct stw_memo *m = stw_memo_create();
@@ -51,8 +51,8 @@ static void test_places_are_taken_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_of_these_inputs_only),
-        cmocka_unit_test(test_places_are_taken_over),
+        cmocka_unit_test(test_memo_is_found_only_for_equal_inputs),
+        cmocka_unit_test(test_memo_entries_are_replaced_when_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static const struct {
      "{\"metadata\":{\"name\":\"a\"},\"status\":{\"conditions\":[]}}"},
 };
 
-static void test_projection(void **state)
+static void test_cached_object_keeps_needed_members(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(projections); i++) {
@@ -55,7 +55,7 @@ static void test_projection(void **state)
     }
 }
 
-static void test_projection_with_labels(void **state)
+static void test_cached_object_keeps_listed_labels(void **state)
 {
     static const char *const labels[] = {"target", "other", NULL};
     static const struct {
@@ -81,7 +81,7 @@ static void test_projection_with_labels(void **state)
     }
 }
 
-static void test_finalizers(void **state)
+static void test_finalizers_of_object_are_read(void **state)
 {
     static const struct {
         const char *list;
@@ -105,7 +105,7 @@ static void test_finalizers(void **state)
 }
 
 /* The wait after a transient error: 1 s, doubled up to 5 min, plus or minus 20 %. */
-static void test_retry(void **state)
+static void test_retry_delay_grows_with_failures(void **state)
 {
     struct stw_run run = {.key = "n/a", .clock = &stw_clock_system};
     struct stw_error err = {.code = STW_ERR_UNAVAILABLE, .http = 500};
@@ -131,10 +131,10 @@ static void test_retry(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_projection),
-        cmocka_unit_test(test_projection_with_labels),
-        cmocka_unit_test(test_finalizers),
-        cmocka_unit_test(test_retry),
+        cmocka_unit_test(test_cached_object_keeps_needed_members),
+        cmocka_unit_test(test_cached_object_keeps_listed_labels),
+        cmocka_unit_test(test_finalizers_of_object_are_read),
+        cmocka_unit_test(test_retry_delay_grows_with_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -218,7 +218,7 @@ static void assert_metrics(const struct side *s)
     assert_null(strstr(stw_buf_str(&text), "steward"));
 }
 
-static void each_uses_its_own_names(void **state)
+static void test_operators_use_their_own_names(void **state)
 {
     struct side sides[2];
     (void)state;
@@ -282,7 +282,7 @@ static const char kept_steps[] =
     "{'match':'PUT /apis/coordination','times':0,'body':{'metadata':{'resourceVersion':'9'}}}]";
 
 /* Its list of finalizers is in the cache, so that ours goes and the others stay. */
-static void a_finalizer_is_removed_at_the_deletion(void **state)
+static void test_own_finalizer_is_removed_at_deletion(void **state)
 {
     const struct stw_controller *const controllers[] = {&kept_controller, NULL};
     const struct stw_kind *const kinds[] = {&kept_kind, NULL};
@@ -305,7 +305,7 @@ static void note_own_rights(void *ctx, const struct stw_rule *rule)
         stw_buf_addf(ctx, "%s;", rule->verbs);
 }
 
-static void the_right_to_change_finalizers_follows(void **state)
+static void test_finalizer_right_follows_from_the_kind(void **state)
 {
     static const struct {
         const char *finalizer, *own, *want;
@@ -340,7 +340,7 @@ static void note_rights_on_jobs(void *ctx, const struct stw_rule *rule)
 }
 
 /* A child that the library does not know is a row like any other. */
-static void rights_on_children_follow_from_the_rows(void **state)
+static void test_rights_on_children_follow_from_the_rows(void **state)
 {
     static const struct stw_resource job = {"batch", "v1", "Job", "jobs", true};
     static const struct stw_watch jobs = STW_CHILD_WATCH(&job);
@@ -372,7 +372,7 @@ static void note_default(void *ctx, const char *pointer, const char *json)
     stw_buf_addf(ctx, "%s %s\n", pointer, json);
 }
 
-static void the_webhook_adds_the_finalizer_to_new_objects(void **state)
+static void test_webhook_adds_the_finalizer_to_new_objects(void **state)
 {
     static const struct {
         enum stw_operation operation;
@@ -409,7 +409,7 @@ static void the_webhook_adds_the_finalizer_to_new_objects(void **state)
 
 /* --- limits and names that cannot be used */
 
-static void limits_and_names_are_checked(void **state)
+static void test_limits_and_names_are_checked(void **state)
 {
     static const struct {
         const char *name;
@@ -438,7 +438,7 @@ static void limits_and_names_are_checked(void **state)
     }
 }
 
-static void a_response_has_the_limit_of_the_operator(void **state)
+static void test_response_limit_of_the_operator_applies(void **state)
 {
     struct stw_operator op = alpha;
     struct stw_error err = {0};
@@ -458,14 +458,16 @@ static void a_response_has_the_limit_of_the_operator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_uses_its_own_names, fake_set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(a_finalizer_is_removed_at_the_deletion, fake_set_up,
+        cmocka_unit_test_setup_teardown(test_operators_use_their_own_names, fake_set_up,
                                         fake_tear_down),
-        cmocka_unit_test(the_right_to_change_finalizers_follows),
-        cmocka_unit_test(rights_on_children_follow_from_the_rows),
-        cmocka_unit_test(the_webhook_adds_the_finalizer_to_new_objects),
-        cmocka_unit_test_setup_teardown(limits_and_names_are_checked, fake_set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(a_response_has_the_limit_of_the_operator, fake_set_up,
+        cmocka_unit_test_setup_teardown(test_own_finalizer_is_removed_at_deletion, fake_set_up,
+                                        fake_tear_down),
+        cmocka_unit_test(test_finalizer_right_follows_from_the_kind),
+        cmocka_unit_test(test_rights_on_children_follow_from_the_rows),
+        cmocka_unit_test(test_webhook_adds_the_finalizer_to_new_objects),
+        cmocka_unit_test_setup_teardown(test_limits_and_names_are_checked, fake_set_up,
+                                        fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_response_limit_of_the_operator_applies, fake_set_up,
                                         fake_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,7 +145,7 @@ static void test_elements_and_keys_are_looked_up(void **state)
 }
 
 /* What steward sets itself, values and words that look like paths. */
-static void test_what_is_not_of_the_object_stays(void **state)
+static void test_text_that_is_no_path_is_kept(void **state)
 {
     (void)state;
     static const char *const same[] = {
@@ -172,7 +172,7 @@ static void test_what_is_not_of_the_object_stays(void **state)
                  "spec.template.spec.fromTheFuture: x");
 }
 
-static void test_long_paths_and_texts_are_cut(void **state)
+static void test_long_paths_and_texts_are_truncated(void **state)
 {
     (void)state;
     char text[512] = "";
@@ -191,8 +191,8 @@ int main(void)
         cmocka_unit_test(test_invalid_values_have_the_path_of_the_object),
         cmocka_unit_test(test_unknown_members_have_the_path_of_the_object),
         cmocka_unit_test(test_elements_and_keys_are_looked_up),
-        cmocka_unit_test(test_what_is_not_of_the_object_stays),
-        cmocka_unit_test(test_long_paths_and_texts_are_cut),
+        cmocka_unit_test(test_text_that_is_no_path_is_kept),
+        cmocka_unit_test(test_long_paths_and_texts_are_truncated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void check(const char *text, size_t len, size_t at_most)
     assert_int_equal(stw_json_type(stw_json_root(&doc)), STW_JSON_OBJECT);
 }
 
-static void test_there_and_back(void **state)
+static void test_packed_text_is_unpacked(void **state)
 {
     static const char *const texts[] = {
         "{}",
@@ -38,7 +38,7 @@ static void test_there_and_back(void **state)
 }
 
 /* Text that does not shrink, from a size that grows the buffer once to one that grows it often. */
-static void test_sizes(void **state)
+static void test_text_of_any_size_is_packed(void **state)
 {
     (void)state;
     for (size_t size = 1; size <= 1u << 21; size = size * 5 + 3) {
@@ -55,7 +55,7 @@ static void test_sizes(void **state)
 }
 
 /* The packed size of a typical object. */
-static void test_ratio(void **state)
+static void test_typical_object_is_packed_well(void **state)
 {
     static const char text[] =
         "{\"metadata\":{\"name\":\"orders-api\",\"namespace\":\"shop\",\"uid\":"
@@ -71,7 +71,7 @@ static void test_ratio(void **state)
 }
 
 /* Text that is not packed is accepted unchanged; broken text is refused. */
-static void test_others(void **state)
+static void test_unpacked_text_is_accepted_and_broken_refused(void **state)
 {
     static const struct {
         const char *text;
@@ -92,10 +92,10 @@ static void test_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_there_and_back),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_ratio),
-        cmocka_unit_test(test_others),
+        cmocka_unit_test(test_packed_text_is_unpacked),
+        cmocka_unit_test(test_text_of_any_size_is_packed),
+        cmocka_unit_test(test_typical_object_is_packed_well),
+        cmocka_unit_test(test_unpacked_text_is_accepted_and_broken_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void expect_next(struct stw_queue *q, const char *key)
     assert_string_equal(got, key);
 }
 
-static void test_a_key_waits_once(void **state)
+static void test_key_is_queued_once(void **state)
 {
     (void)state;
     FAKE_CLOCK(now);
@@ -61,7 +61,7 @@ static void test_a_key_waits_once(void **state)
     stw_queue_destroy(q);
 }
 
-static void test_added_while_worked_on_comes_again_afterwards(void **state)
+static void test_key_added_during_its_run_is_queued_again(void **state)
 {
     (void)state;
     FAKE_CLOCK(now);
@@ -78,7 +78,7 @@ static void test_added_while_worked_on_comes_again_afterwards(void **state)
     stw_queue_destroy(q);
 }
 
-static void test_edits_go_before_resyncs(void **state)
+static void test_changes_go_before_resyncs(void **state)
 {
     (void)state;
     FAKE_CLOCK(now);
@@ -121,7 +121,7 @@ static void test_namespaces_take_turns(void **state)
     stw_queue_destroy(q);
 }
 
-static void test_delays(void **state)
+static void test_delayed_keys_come_in_order(void **state)
 {
     (void)state;
     FAKE_CLOCK(now);
@@ -168,7 +168,7 @@ static void test_when_a_key_is_due(void **state)
     stw_queue_destroy(q);
 }
 
-static void test_a_delay_ends_when_the_key_is_handed_out(void **state)
+static void test_delay_ends_when_the_key_is_taken(void **state)
 {
     (void)state;
     FAKE_CLOCK(now);
@@ -182,7 +182,7 @@ static void test_a_delay_ends_when_the_key_is_handed_out(void **state)
     stw_queue_destroy(q);
 }
 
-static void test_a_delay_that_ends_during_work_comes_afterwards(void **state)
+static void test_delay_ending_during_a_run_queues_again(void **state)
 {
     (void)state;
     FAKE_CLOCK(now);
@@ -225,7 +225,7 @@ static void test_backoff_doubles_up_to_its_cap(void **state)
     stw_queue_destroy(q);
 }
 
-static void test_how_long_a_key_has_waited(void **state)
+static void test_waiting_time_of_a_key_is_measured(void **state)
 {
     (void)state;
     FAKE_CLOCK(now);
@@ -249,7 +249,7 @@ static void test_how_long_a_key_has_waited(void **state)
 
 /* Events while a key waits for its next try cause runs, and those may fail, too.  They neither
  * count as further failures nor delay the next try. */
-static void test_an_early_run_is_no_further_failure(void **state)
+static void test_early_run_is_no_further_failure(void **state)
 {
     (void)state;
     FAKE_CLOCK(now);
@@ -300,7 +300,7 @@ static void test_retry_after_is_a_minimum(void **state)
     stw_queue_destroy(q);
 }
 
-static void test_shut_and_open(void **state)
+static void test_queue_is_shut_and_reopened(void **state)
 {
     (void)state;
     FAKE_CLOCK(now);
@@ -324,7 +324,7 @@ static void test_shut_and_open(void **state)
 
 /* A worker that takes a key was perhaps the only one that knew what comes next, so another has to
  * be woken for it. */
-static void test_a_worker_that_leaves_wakes_another(void **state)
+static void test_leaving_worker_wakes_another(void **state)
 {
     (void)state;
     FAKE_CLOCK(now);
@@ -361,7 +361,7 @@ static void *take_one_key(void *arg)
 }
 
 /* The key stays in the queue, and is tried again although nothing is added. */
-static void test_no_memory_for_a_key(void **state)
+static void test_key_without_memory_is_retried(void **state)
 {
     (void)state;
     struct one_take t = {.queue = stw_queue_create("t", &stw_clock_system, NULL)};
@@ -384,7 +384,7 @@ static void test_no_memory_for_a_key(void **state)
     stw_queue_destroy(t.queue);
 }
 
-static void test_metrics(void **state)
+static void test_queue_metrics_are_counted(void **state)
 {
     (void)state;
     FAKE_CLOCK(now);
@@ -623,7 +623,7 @@ static void one_step(struct model *m, struct stw_queue *q, struct fake_clock *cl
     }
 }
 
-static void test_agrees_with_the_model(void **state)
+static void test_queue_matches_a_model(void **state)
 {
     (void)state;
     for (uint32_t run = 1; run <= 400; run++) {
@@ -700,7 +700,7 @@ static bool all_seen(struct crowd *c)
     return true;
 }
 
-static void test_many_threads(void **state)
+static void test_queue_serves_many_threads(void **state)
 {
     (void)state;
     struct crowd c = {0};
@@ -728,24 +728,24 @@ static void test_many_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_key_waits_once),
-        cmocka_unit_test(test_added_while_worked_on_comes_again_afterwards),
-        cmocka_unit_test(test_edits_go_before_resyncs),
+        cmocka_unit_test(test_key_is_queued_once),
+        cmocka_unit_test(test_key_added_during_its_run_is_queued_again),
+        cmocka_unit_test(test_changes_go_before_resyncs),
         cmocka_unit_test(test_namespaces_take_turns),
-        cmocka_unit_test(test_delays),
+        cmocka_unit_test(test_delayed_keys_come_in_order),
         cmocka_unit_test(test_when_a_key_is_due),
-        cmocka_unit_test(test_a_delay_ends_when_the_key_is_handed_out),
-        cmocka_unit_test(test_a_delay_that_ends_during_work_comes_afterwards),
+        cmocka_unit_test(test_delay_ends_when_the_key_is_taken),
+        cmocka_unit_test(test_delay_ending_during_a_run_queues_again),
         cmocka_unit_test(test_backoff_doubles_up_to_its_cap),
-        cmocka_unit_test(test_how_long_a_key_has_waited),
-        cmocka_unit_test(test_an_early_run_is_no_further_failure),
+        cmocka_unit_test(test_waiting_time_of_a_key_is_measured),
+        cmocka_unit_test(test_early_run_is_no_further_failure),
         cmocka_unit_test(test_retry_after_is_a_minimum),
-        cmocka_unit_test(test_shut_and_open),
-        cmocka_unit_test(test_a_worker_that_leaves_wakes_another),
-        cmocka_unit_test(test_no_memory_for_a_key),
-        cmocka_unit_test(test_metrics),
-        cmocka_unit_test(test_agrees_with_the_model),
-        cmocka_unit_test(test_many_threads),
+        cmocka_unit_test(test_queue_is_shut_and_reopened),
+        cmocka_unit_test(test_leaving_worker_wakes_another),
+        cmocka_unit_test(test_key_without_memory_is_retried),
+        cmocka_unit_test(test_queue_metrics_are_counted),
+        cmocka_unit_test(test_queue_matches_a_model),
+        cmocka_unit_test(test_queue_serves_many_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,7 +171,7 @@ static void each_gets_its_turn(int (*reads)(struct stw_run *run, struct stw_erro
 }
 
 /* Many small ones have all of the share, all the time. */
-static void a_large_answer_of_the_api_server_gets_its_turn(void **state)
+static void test_large_api_server_answer_gets_its_turn(void **state)
 {
     (void)state;
     stw_share_add(STW_SHARE_ANSWERS, MIB(8));
@@ -180,7 +180,7 @@ static void a_large_answer_of_the_api_server_gets_its_turn(void **state)
 }
 
 /* Those of one namespace have slow servers, and keep what they have. */
-static void a_large_answer_of_a_database_gets_its_turn(void **state)
+static void test_large_database_answer_gets_its_turn(void **state)
 {
     struct stw_kept slow = {0};
     (void)state;
@@ -190,7 +190,7 @@ static void a_large_answer_of_a_database_gets_its_turn(void **state)
     assert_int_equal(stw_share_facts(STW_SHARE_ANSWERS).used, 0);
 }
 
-static void a_secret_that_is_too_large_is_named_with_the_limit(void **state)
+static void test_oversized_secret_is_named_with_the_limit(void **state)
 {
     struct stw_error err = {0};
     struct stw_manager *m = NULL;
@@ -219,11 +219,11 @@ static void a_secret_that_is_too_large_is_named_with_the_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_large_answer_of_the_api_server_gets_its_turn, fake_set_up,
+        cmocka_unit_test_setup_teardown(test_large_api_server_answer_gets_its_turn, fake_set_up,
                                         fake_tear_down),
-        cmocka_unit_test_setup_teardown(a_secret_that_is_too_large_is_named_with_the_limit,
-                                        fake_set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(a_large_answer_of_a_database_gets_its_turn, fake_set_up,
+        cmocka_unit_test_setup_teardown(test_oversized_secret_is_named_with_the_limit, fake_set_up,
+                                        fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_large_database_answer_gets_its_turn, fake_set_up,
                                         fake_tear_down),
     };
     stw_memory_budget_set(MIB(128));

@@ -100,7 +100,7 @@ static void test_retry_writes_an_annotation_only(void **state)
 }
 
 /* The cache knows the retry at once: the next run does not repeat it. */
-static void test_a_retry_is_in_the_cache(void **state)
+static void test_retry_is_recorded_in_the_cache(void **state)
 {
     struct fixture f;
     (void)state;
@@ -169,7 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_retries_are_a_minute_apart),
         cmocka_unit_test(test_retry_writes_an_annotation_only),
-        cmocka_unit_test(test_a_retry_is_in_the_cache),
+        cmocka_unit_test(test_retry_is_recorded_in_the_cache),
         cmocka_unit_test(test_retries_of_a_namespace_are_limited),
         cmocka_unit_test(test_shadow_mode_retries_nothing),
         cmocka_unit_test(test_verdict_waits_for_the_retry),

@@ -16,7 +16,7 @@
 #define FINALIZER "example.com/ours"
 #define HAS "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"example.com/x\",\"" FINALIZER "\"]}}"
 
-static void only_with_our_finalizer_and_undeleted(void **state)
+static void test_only_undeleted_objects_with_finalizer_are_remains(void **state)
 {
     static const struct {
         const char *text;
@@ -38,7 +38,7 @@ static void only_with_our_finalizer_and_undeleted(void **state)
         assert_int_equal(stw_finalizer_overtaken(cases[i].text, FINALIZER), cases[i].are);
 }
 
-static void packed_texts_are_read(void **state)
+static void test_remains_are_read_from_packed_text(void **state)
 {
     struct stw_buf packed = STW_BUF_INIT(4096);
     (void)state;
@@ -47,7 +47,7 @@ static void packed_texts_are_read(void **state)
     stw_buf_done(&packed);
 }
 
-static void kept_until_done(void **state)
+static void test_remains_are_kept_until_done(void **state)
 {
     struct stw_remains *r = stw_remains_create();
     struct stw_buf text = STW_BUF_INIT(4096);
@@ -74,7 +74,7 @@ static size_t caches_used(void)
 }
 
 /* They are texts of the caches, and may be as many as the limit. */
-static void counted_as_caches(void **state)
+static void test_remains_count_as_cache_memory(void **state)
 {
     struct stw_remains *r = stw_remains_create();
     char text[2000], key[32];
@@ -94,7 +94,7 @@ static void counted_as_caches(void **state)
     assert_int_equal(caches_used(), before);
 }
 
-static void given_up_in_the_end(void **state)
+static void test_remains_are_given_up_after_many_tries(void **state)
 {
     struct stw_remains *r = stw_remains_create();
     (void)state;
@@ -107,7 +107,7 @@ static void given_up_in_the_end(void **state)
     stw_remains_destroy(r);
 }
 
-static void no_more_than_the_limit(void **state)
+static void test_number_of_remains_is_limited(void **state)
 {
     struct stw_remains *r = stw_remains_create();
     struct stw_buf text = STW_BUF_INIT(4096);
@@ -126,12 +126,12 @@ static void no_more_than_the_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_with_our_finalizer_and_undeleted),
-        cmocka_unit_test(packed_texts_are_read),
-        cmocka_unit_test(kept_until_done),
-        cmocka_unit_test(counted_as_caches),
-        cmocka_unit_test(given_up_in_the_end),
-        cmocka_unit_test(no_more_than_the_limit),
+        cmocka_unit_test(test_only_undeleted_objects_with_finalizer_are_remains),
+        cmocka_unit_test(test_remains_are_read_from_packed_text),
+        cmocka_unit_test(test_remains_are_kept_until_done),
+        cmocka_unit_test(test_remains_count_as_cache_memory),
+        cmocka_unit_test(test_remains_are_given_up_after_many_tries),
+        cmocka_unit_test(test_number_of_remains_is_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

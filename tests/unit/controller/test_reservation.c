@@ -66,7 +66,7 @@ static void take_many(struct fixture *f, const char *prefix, int count)
         (void)stw_reservations_take(f->r, number(id, prefix, i), MIB(9));
 }
 
-static void those_that_do_not_fit_wait_in_order(void **state)
+static void test_reservations_that_do_not_fit_wait_in_order(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(stw_reservations_take(f->r, "a", MIB(10)), STW_RESERVED);
@@ -84,7 +84,7 @@ static void those_that_do_not_fit_wait_in_order(void **state)
     stw_reservations_end(f->r, "b");
 }
 
-static void too_large_for_the_share_is_told_at_once(void **state)
+static void test_reservation_above_the_share_fails_at_once(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(stw_reservations_take(f->r, "a", SHARE + 1), STW_RESERVE_TOO_LARGE);
@@ -92,7 +92,7 @@ static void too_large_for_the_share_is_told_at_once(void **state)
     stw_reservations_end(f->r, "b");
 }
 
-static void growing_gives_back_and_waits_again(void **state)
+static void test_growing_reservation_waits_again(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(stw_reservations_take(f->r, "a", MIB(8)), STW_RESERVED);
@@ -105,7 +105,7 @@ static void growing_gives_back_and_waits_again(void **state)
     stw_reservations_end(f->r, "a");
 }
 
-static void every_one_of_many_gets_its_turn(void **state)
+static void test_every_reservation_gets_its_turn(void **state)
 {
     struct fixture *f = *state;
     char id[32];
@@ -119,7 +119,7 @@ static void every_one_of_many_gets_its_turn(void **state)
 }
 
 /* Its server is slow, and its users can make it slower. */
-static void a_slow_namespace_leaves_a_quarter(void **state)
+static void test_slow_namespace_leaves_a_quarter(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(stw_reservations_take(f->r, "DatabaseUser slow/a", MIB(12)), STW_RESERVED);
@@ -149,7 +149,7 @@ static void a_slow_namespace_leaves_a_quarter(void **state)
 }
 
 /* Nothing overtakes one that needs more than three quarters: it would wait for ever. */
-static void the_largest_is_not_overtaken(void **state)
+static void test_largest_reservation_is_not_overtaken(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(stw_reservations_take(f->r, "MyWeb a/a", MIB(2)), STW_RESERVED);
@@ -162,7 +162,7 @@ static void the_largest_is_not_overtaken(void **state)
 }
 
 /* One has very many; each of the others has a turn after each of its turns. */
-static void namespaces_take_turns(void **state)
+static void test_reservations_alternate_between_namespaces(void **state)
 {
     struct fixture *f = *state;
     char id[32];
@@ -191,7 +191,7 @@ static void namespaces_take_turns(void **state)
 }
 
 /* Each of three namespaces has something all the time, and may overtake alone. */
-static void those_that_overtake_leave_room_together(void **state)
+static void test_overtaking_reservations_leave_room_together(void **state)
 {
     struct fixture *f = *state;
     char ids[6][16];
@@ -210,14 +210,16 @@ static void those_that_overtake_leave_room_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(those_that_do_not_fit_wait_in_order, begin, end),
-        cmocka_unit_test_setup_teardown(too_large_for_the_share_is_told_at_once, begin, end),
-        cmocka_unit_test_setup_teardown(growing_gives_back_and_waits_again, begin, end),
-        cmocka_unit_test_setup_teardown(every_one_of_many_gets_its_turn, begin, end),
-        cmocka_unit_test_setup_teardown(namespaces_take_turns, begin, end),
-        cmocka_unit_test_setup_teardown(a_slow_namespace_leaves_a_quarter, begin, end),
-        cmocka_unit_test_setup_teardown(the_largest_is_not_overtaken, begin, end),
-        cmocka_unit_test_setup_teardown(those_that_overtake_leave_room_together, begin, end),
+        cmocka_unit_test_setup_teardown(test_reservations_that_do_not_fit_wait_in_order, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_reservation_above_the_share_fails_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(test_growing_reservation_waits_again, begin, end),
+        cmocka_unit_test_setup_teardown(test_every_reservation_gets_its_turn, begin, end),
+        cmocka_unit_test_setup_teardown(test_reservations_alternate_between_namespaces, begin, end),
+        cmocka_unit_test_setup_teardown(test_slow_namespace_leaves_a_quarter, begin, end),
+        cmocka_unit_test_setup_teardown(test_largest_reservation_is_not_overtaken, begin, end),
+        cmocka_unit_test_setup_teardown(test_overtaking_reservations_leave_room_together, begin,
+                                        end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

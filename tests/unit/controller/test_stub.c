@@ -62,7 +62,7 @@ static bool has_finalizer(struct stw_json root)
     return false;
 }
 
-static void long_object_keeps_what_is_short(void **state)
+static void test_shortened_object_keeps_short_members(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(8 << 20), keys = STW_BUF_INIT(4096);
     stw_autojson struct stw_json_doc doc = {0};
@@ -92,7 +92,7 @@ static void long_object_keeps_what_is_short(void **state)
     assert_string_equal(stw_buf_str(&keys), "port:30001\n");
 }
 
-static void long_annotations_are_named(void **state)
+static void test_shortened_annotations_are_named(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(8 << 20);
     stw_autojson struct stw_json_doc doc = {0};
@@ -110,7 +110,7 @@ static void long_annotations_are_named(void **state)
     assert_int_equal(bytes, 30000 + strlen("{\"steward.dev/note\":\"\"}"));
 }
 
-static void short_object_stays_whole(void **state)
+static void test_short_object_is_not_shortened(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(8 << 20), before = STW_BUF_INIT(8 << 20);
     (void)state;
@@ -133,7 +133,7 @@ static void digest(char page, const char *status, const char *path, char out[40]
     assert_int_equal(stw_json_strcpy(stw_json_path(stw_json_root(&doc), path), out, 40), 0);
 }
 
-static void change_of_a_long_value_shows(void **state)
+static void test_change_of_a_shortened_value_is_seen(void **state)
 {
     char a[40], b[40];
     (void)state;
@@ -148,7 +148,7 @@ static void change_of_a_long_value_shows(void **state)
 }
 
 /* A quarter of the share is for one namespace. */
-static void full_namespace_keeps_less_than_others(void **state)
+static void test_full_namespace_is_shortened_first(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(8 << 20), other = STW_BUF_INIT(8 << 20);
     size_t quarter = stw_share_limit(STW_SHARE_CACHES) / STW_CACHE_NAMESPACE_PART;
@@ -194,7 +194,7 @@ static size_t index_bytes(struct stw_json root, size_t *ret_count)
 }
 
 /* Its index would need more than its text. */
-static void full_namespace_keeps_few_index_keys(void **state)
+static void test_full_namespace_keeps_few_index_keys(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(8 << 20);
     stw_autojson struct stw_json_doc doc = {0};
@@ -221,12 +221,12 @@ static void full_namespace_keeps_few_index_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_object_keeps_what_is_short),
-        cmocka_unit_test(long_annotations_are_named),
-        cmocka_unit_test(short_object_stays_whole),
-        cmocka_unit_test(change_of_a_long_value_shows),
-        cmocka_unit_test(full_namespace_keeps_less_than_others),
-        cmocka_unit_test(full_namespace_keeps_few_index_keys),
+        cmocka_unit_test(test_shortened_object_keeps_short_members),
+        cmocka_unit_test(test_shortened_annotations_are_named),
+        cmocka_unit_test(test_short_object_is_not_shortened),
+        cmocka_unit_test(test_change_of_a_shortened_value_is_seen),
+        cmocka_unit_test(test_full_namespace_is_shortened_first),
+        cmocka_unit_test(test_full_namespace_keeps_few_index_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,7 +160,7 @@ static void set_known(struct fixture *f, size_t i)
                stw_streq(cases[i].consent, STW_UPDATE_ALWAYS) ? STW_UPDATE_ALWAYS : digits);
 }
 
-static void every_case(void **state)
+static void test_template_waits_applies_or_restarts(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
@@ -194,7 +194,7 @@ static void every_case(void **state)
 }
 
 /* The order of members and what is outside of the template do not matter. */
-static void what_a_template_is_made_from(void **state)
+static void test_template_inputs_ignore_member_order(void **state)
 {
     static const char *const others[] = {"replicas", NULL};
     static const struct {
@@ -222,7 +222,7 @@ static void what_a_template_is_made_from(void **state)
 }
 
 /* A read or a write that fails changes nothing that is remembered. */
-static void what_fails_is_not_remembered(void **state)
+static void test_failed_template_write_is_not_recorded(void **state)
 {
     static const char *const steps[] = {
         "[{'match':'GET " PATH "','status':403,'body':{'kind':'Status','message':'no right'}}]",
@@ -262,7 +262,7 @@ static json_t *report(struct fixture *f, const char *status, json_t **ret_condit
 }
 
 /* What one run writes the next one reads; a settled one has the same status again. */
-static void remembered_in_the_status(void **state)
+static void test_template_state_is_kept_in_the_status(void **state)
 {
     struct fixture f;
     json_t *condition;
@@ -317,7 +317,7 @@ static void remembered_in_the_status(void **state)
 }
 
 /* The schema of a kind without the row would drop it, so that each run would write it again. */
-static void only_of_kinds_with_the_row(void **state)
+static void test_template_state_needs_the_status_field(void **state)
 {
     struct fixture f;
     json_t *condition;
@@ -337,11 +337,11 @@ static void only_of_kinds_with_the_row(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_case),
-        cmocka_unit_test(what_a_template_is_made_from),
-        cmocka_unit_test(what_fails_is_not_remembered),
-        cmocka_unit_test(remembered_in_the_status),
-        cmocka_unit_test(only_of_kinds_with_the_row),
+        cmocka_unit_test(test_template_waits_applies_or_restarts),
+        cmocka_unit_test(test_template_inputs_ignore_member_order),
+        cmocka_unit_test(test_failed_template_write_is_not_recorded),
+        cmocka_unit_test(test_template_state_is_kept_in_the_status),
+        cmocka_unit_test(test_template_state_needs_the_status_field),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

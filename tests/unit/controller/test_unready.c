@@ -41,7 +41,7 @@ static unsigned count_named(const struct stw_unready *u, const char *ns)
     "[\"" type "\",\"" status "\",1,\"2026-01-01T00:00:00Z\",\"Why\",\"m\"]"
 #define OBJECT(conditions) "{\"status\":{\"conditions\":[" conditions "]}}"
 
-static void states(void **state)
+static void test_unready_reason_follows_the_conditions(void **state)
 {
     static const struct {
         const char *object, *want; /* NULL: ready */
@@ -67,7 +67,7 @@ static void states(void **state)
     }
 }
 
-static void namespaces_share_the_places(void **state)
+static void test_namespaces_share_the_unready_list(void **state)
 {
     (void)state;
     struct stw_unready *u = stw_unready_create(&manager);
@@ -88,7 +88,7 @@ static void namespaces_share_the_places(void **state)
     stw_unready_destroy(u);
 }
 
-static void more_namespaces_than_places(void **state)
+static void test_more_namespaces_than_unready_entries(void **state)
 {
     (void)state;
     struct stw_unready *u = stw_unready_create(&manager);
@@ -106,9 +106,9 @@ static void more_namespaces_than_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(states),
-        cmocka_unit_test(namespaces_share_the_places),
-        cmocka_unit_test(more_namespaces_than_places),
+        cmocka_unit_test(test_unready_reason_follows_the_conditions),
+        cmocka_unit_test(test_namespaces_share_the_unready_list),
+        cmocka_unit_test(test_more_namespaces_than_unready_entries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #define HEADER "\"header\":{\"cluster_id\":\"17286054605986868326\",\"member_id\":\"3\"}"
 
 /* As 3.4.23 wrote it; 3.5 adds blanks. */
-static void test_status(void **state)
+static void test_member_status_is_read(void **state)
 {
     static const char text[] =
         "{\"header\":{\"cluster_id\":\"17286054605986868326\", \"member_id\":\"16016643125142260217"
@@ -33,7 +33,7 @@ static void test_status(void **state)
     assert_int_equal(h.version.major * 10000 + h.version.minor * 100 + h.version.patch, 30423);
 }
 
-static void test_downgrade(void **state)
+static void test_downgrade_info_is_read(void **state)
 {
     static const char head[] = "{\"header\":{\"cluster_id\":\"1\",\"member_id\":\"2\"},\"version\":"
                                "\"3.6.16\",\"storageVersion\":\"3.5.0\",\"downgradeInfo\":{";
@@ -54,7 +54,7 @@ static void test_downgrade(void **state)
     }
 }
 
-static void test_versions(void **state)
+static void test_member_versions_are_read(void **state)
 {
     static const struct {
         const char *text;
@@ -76,7 +76,7 @@ static void test_versions(void **state)
 }
 
 /* The result is not touched. */
-static void test_status_that_is_none(void **state)
+static void test_malformed_status_is_refused(void **state)
 {
     static const char *const texts[] = {
         "",
@@ -108,7 +108,7 @@ static void test_status_that_is_none(void **state)
     }
 }
 
-static void test_members(void **state)
+static void test_member_list_is_read(void **state)
 {
     static const char text[] =
         "{" HEADER ",\"members\":[{\"ID\":\"18446744073709551615\",\"name\":\"a-b\",\"peerURLs\":"
@@ -135,7 +135,7 @@ static void members_text(unsigned count, const char *member, struct stw_buf *out
 }
 
 /* Values that are too long are refused, not truncated: a truncated URL would be a different one. */
-static void test_members_that_are_none(void **state)
+static void test_malformed_member_list_is_refused(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(1u << 16), long_one = STW_BUF_INIT(4096);
     struct stw_etcd_members m = {.count = 77};
@@ -168,7 +168,7 @@ static void test_members_that_are_none(void **state)
 }
 
 /* A member could send a MiB of them: 14 MiB of memory, and many are asked at the same time. */
-static void test_very_many_values(void **state)
+static void test_member_list_with_too_many_values_is_refused(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(1u << 16);
     struct stw_etcd_members m = {.count = 77};
@@ -187,7 +187,7 @@ static void test_very_many_values(void **state)
     assert_int_equal(m.count, 1);
 }
 
-static void test_added(void **state)
+static void test_added_member_id_is_read(void **state)
 {
     static const char good[] = "{" HEADER ",\"member\":{\"ID\":\"12\"},\"members\":[]}";
     static const char *const bad[] = {"{}", "{\"member\":{}}", "{\"member\":{\"ID\":\"0\"}}", "1"};
@@ -201,7 +201,7 @@ static void test_added(void **state)
 }
 
 /* 3.4 returns {} if there are none; unknown kinds of alarms are skipped. */
-static void test_alarms(void **state)
+static void test_alarms_are_read(void **state)
 {
     static const char text[] =
         "{" HEADER ",\"alarms\":[{\"memberID\":\"9\",\"alarm\":\"NOSPACE\"},{\"memberID\":\"8\","
@@ -221,7 +221,7 @@ static void test_alarms(void **state)
 }
 
 /* A token goes into a header, and must not end it. */
-static void test_token(void **state)
+static void test_token_is_read_and_validated(void **state)
 {
     static const char good[] = "{" HEADER ",\"token\":\"abc.12\"}";
     static const char *const bad[] = {"{}", "{\"token\":\"\"}", "{\"token\":\"a\\r\\nHost: x\"}",
@@ -235,7 +235,7 @@ static void test_token(void **state)
     assert_string_equal(token, "abc.12");
 }
 
-static void test_revision(void **state)
+static void test_revision_is_read(void **state)
 {
     static const char good[] = "{\"header\":{\"revision\":\"44\"}}";
     uint64_t revision = 1;
@@ -249,12 +249,17 @@ static void test_revision(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status),           cmocka_unit_test(test_downgrade),
-        cmocka_unit_test(test_versions),         cmocka_unit_test(test_status_that_is_none),
-        cmocka_unit_test(test_members),          cmocka_unit_test(test_members_that_are_none),
-        cmocka_unit_test(test_very_many_values), cmocka_unit_test(test_added),
-        cmocka_unit_test(test_alarms),           cmocka_unit_test(test_token),
-        cmocka_unit_test(test_revision),
+        cmocka_unit_test(test_member_status_is_read),
+        cmocka_unit_test(test_downgrade_info_is_read),
+        cmocka_unit_test(test_member_versions_are_read),
+        cmocka_unit_test(test_malformed_status_is_refused),
+        cmocka_unit_test(test_member_list_is_read),
+        cmocka_unit_test(test_malformed_member_list_is_refused),
+        cmocka_unit_test(test_member_list_with_too_many_values_is_refused),
+        cmocka_unit_test(test_added_member_id_is_read),
+        cmocka_unit_test(test_alarms_are_read),
+        cmocka_unit_test(test_token_is_read_and_validated),
+        cmocka_unit_test(test_revision_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

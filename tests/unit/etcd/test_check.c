@@ -24,7 +24,7 @@ static int check(const unsigned char *data, size_t len, size_t piece, char sha25
     return r;
 }
 
-static void test_pieces_of_every_length(void **state)
+static void test_snapshot_check_accepts_any_piece_size(void **state)
 {
     unsigned char data[WHOLE_BYTES], digest[32];
     char sha256[65], want[65];
@@ -39,7 +39,7 @@ static void test_pieces_of_every_length(void **state)
     }
 }
 
-static void test_every_cut(void **state)
+static void test_every_truncated_snapshot_is_refused(void **state)
 {
     unsigned char data[WHOLE_BYTES];
     (void)state;
@@ -53,7 +53,7 @@ static void test_every_cut(void **state)
     }
 }
 
-static void test_every_flipped_bit(void **state)
+static void test_every_flipped_bit_is_detected(void **state)
 {
     unsigned char data[WHOLE_BYTES];
     char sha256[65];
@@ -68,7 +68,7 @@ static void test_every_flipped_bit(void **state)
 }
 
 /* The message names the fault. */
-static void test_words(void **state)
+static void test_snapshot_error_names_the_fault(void **state)
 {
     static const struct {
         size_t len;
@@ -91,10 +91,10 @@ static void test_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces_of_every_length),
-        cmocka_unit_test(test_every_cut),
-        cmocka_unit_test(test_every_flipped_bit),
-        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_snapshot_check_accepts_any_piece_size),
+        cmocka_unit_test(test_every_truncated_snapshot_is_refused),
+        cmocka_unit_test(test_every_flipped_bit_is_detected),
+        cmocka_unit_test(test_snapshot_error_names_the_fault),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static int run(const char *text, size_t len, size_t piece, struct got *g, struct
     return r;
 }
 
-static void test_pieces_of_every_length(void **state)
+static void test_snapshot_stream_accepts_any_piece_size(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(1u << 20);
     unsigned char data[WHOLE_BYTES];
@@ -76,7 +76,7 @@ static void test_pieces_of_every_length(void **state)
 
 /* A proxy may drop the end of the last line; etcd 3.6 sends other members besides the blob, and may
  * send messages without a blob; empty lines are ignored. */
-static void test_what_is_fine(void **state)
+static void test_variants_of_snapshot_stream_are_accepted(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(1u << 20);
     (void)state;
@@ -88,7 +88,7 @@ static void test_what_is_fine(void **state)
     stw_buf_done(&g.data);
 }
 
-static void test_what_is_no_stream(void **state)
+static void test_malformed_snapshot_stream_is_refused(void **state)
 {
     static const struct {
         const char *text, *says;
@@ -118,7 +118,7 @@ static void test_what_is_no_stream(void **state)
 }
 
 /* Memory stays bounded for any input. */
-static void test_a_line_without_end(void **state)
+static void test_endless_stream_line_is_refused(void **state)
 {
     struct stw_etcd_stream s;
     struct stw_error err = {0};
@@ -136,7 +136,7 @@ static void test_a_line_without_end(void **state)
     stw_etcd_stream_done(&s);
 }
 
-static void test_the_sink_has_the_last_word(void **state)
+static void test_sink_error_ends_the_stream(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(1u << 20);
     struct stw_error err = {0};
@@ -152,11 +152,11 @@ static void test_the_sink_has_the_last_word(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces_of_every_length),
-        cmocka_unit_test(test_what_is_fine),
-        cmocka_unit_test(test_what_is_no_stream),
-        cmocka_unit_test(test_a_line_without_end),
-        cmocka_unit_test(test_the_sink_has_the_last_word),
+        cmocka_unit_test(test_snapshot_stream_accepts_any_piece_size),
+        cmocka_unit_test(test_variants_of_snapshot_stream_are_accepted),
+        cmocka_unit_test(test_malformed_snapshot_stream_is_refused),
+        cmocka_unit_test(test_endless_stream_line_is_refused),
+        cmocka_unit_test(test_sink_error_ends_the_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

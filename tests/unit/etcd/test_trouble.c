@@ -93,7 +93,7 @@ static const struct {
     {500, "{\"code\":99999999999}", STW_ETCD_FAILED, 0, false},
 };
 
-static void test_refusals(void **state)
+static void test_etcd_errors_are_classified(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
@@ -107,7 +107,7 @@ static void test_refusals(void **state)
 }
 
 /* Text for logs and status is one line of printable characters, of limited length. */
-static void test_text_is_tame(void **state)
+static void test_etcd_error_text_is_one_printable_line(void **state)
 {
     struct stw_etcd_refusal r;
     char body[2048];
@@ -125,8 +125,8 @@ static void test_text_is_tame(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_text_is_tame),
+        cmocka_unit_test(test_etcd_errors_are_classified),
+        cmocka_unit_test(test_etcd_error_text_is_one_printable_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static int read_data(const char *data, struct stw_certificate *ret, struct stw_e
     return stw_certificate_read(&s, "tls", "peer", ret, err);
 }
 
-static void test_complete_forms_are_read(void **state)
+static void test_complete_certificate_secrets_are_read(void **state)
 {
     static const struct {
         const char *data, *key;
@@ -120,7 +120,7 @@ static void test_missing_keys_are_named(void **state)
     }
 }
 
-static void test_a_value_that_is_too_long_is_named_with_its_size(void **state)
+static void test_oversized_certificate_names_its_size(void **state)
 {
     size_t groups = STW_CERTIFICATE_MAX / 3 + 1;
     stw_autobuf struct stw_buf data = STW_BUF_INIT(1u << 20);
@@ -139,9 +139,9 @@ static void test_a_value_that_is_too_long_is_named_with_its_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_complete_forms_are_read),
+        cmocka_unit_test(test_complete_certificate_secrets_are_read),
         cmocka_unit_test(test_missing_keys_are_named),
-        cmocka_unit_test(test_a_value_that_is_too_long_is_named_with_its_size),
+        cmocka_unit_test(test_oversized_certificate_names_its_size),
     };
     return cmocka_run_group_tests(tests, make_certificate, free_certificate);
 }

@@ -30,7 +30,7 @@ static void compare_files(const char *folder, print_crd *print)
     }
 }
 
-static void files_are_up_to_date(void **state)
+static void test_crd_files_are_up_to_date(void **state)
 {
     (void)state;
     compare_files("crd/bases", stw_kind_crd);
@@ -38,7 +38,7 @@ static void files_are_up_to_date(void **state)
 }
 
 /* The list of privileges in a rule has those of all engines, or CEL would be stricter than C. */
-static void rules_know_all_privileges(void **state)
+static void test_crd_rules_list_all_privileges(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20);
     (void)state;
@@ -60,7 +60,7 @@ static void rules_know_all_privileges(void **state)
 }
 
 /* Rules and words of them that the generator replaces. */
-static void rules_become_validations(void **state)
+static void test_rules_become_crd_validations(void **state)
 {
     static const struct stw_cel ends[] = {{"self.endsWith('.self')", "must end"}, {0}};
     static const struct stw_field inner[] = {
@@ -143,7 +143,7 @@ static const struct stw_column columns[] = {
 };
 
 /* The spec of a schema, up to the status. */
-static void rows_become_schema(void **state)
+static void test_fields_become_crd_schema(void **state)
 {
     static const char want[] = "          spec:\n"
                                "            description: Desired state.\n"
@@ -208,10 +208,10 @@ static void rows_become_schema(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_are_up_to_date),
-        cmocka_unit_test(rules_know_all_privileges),
-        cmocka_unit_test(rules_become_validations),
-        cmocka_unit_test(rows_become_schema),
+        cmocka_unit_test(test_crd_files_are_up_to_date),
+        cmocka_unit_test(test_crd_rules_list_all_privileges),
+        cmocka_unit_test(test_rules_become_crd_validations),
+        cmocka_unit_test(test_fields_become_crd_schema),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

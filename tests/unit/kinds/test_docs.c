@@ -136,7 +136,7 @@ static const char *page_of(const struct stw_kind *k)
     return stw_streq(k->singular, "etcdrestore") ? "etcdbackup" : k->singular;
 }
 
-static void pages_are_true(void **state)
+static void test_yaml_blocks_of_pages_are_valid(void **state)
 {
     (void)state;
     for (const struct stw_kind *const *k = stw_kinds; *k; k++) {
@@ -150,7 +150,7 @@ static void pages_are_true(void **state)
     }
 }
 
-static void samples_are_good(void **state)
+static void test_samples_are_valid(void **state)
 {
     (void)state;
     for (const struct stw_kind *const *k = stw_kinds; *k; k++) {
@@ -167,7 +167,7 @@ static void samples_are_good(void **state)
 }
 
 /* The manifest of the article that MyWeb comes from. */
-static void the_first_manifest_still_applies(void **state)
+static void test_article_manifest_of_myweb_is_valid(void **state)
 {
     static const char manifest[] = "apiVersion: operator.k8s-summit.org/v1\n"
                                    "kind: MyWeb\n"
@@ -195,7 +195,7 @@ static void the_first_manifest_still_applies(void **state)
 }
 
 /* All fields of the types in the article that App comes from. */
-static void the_first_app_still_applies(void **state)
+static void test_article_manifest_of_app_is_valid(void **state)
 {
     static const char manifest[] = "apiVersion: mycompany.com/v1\n"
                                    "kind: App\n"
@@ -228,10 +228,10 @@ static void the_first_app_still_applies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_are_true),
-        cmocka_unit_test(samples_are_good),
-        cmocka_unit_test(the_first_manifest_still_applies),
-        cmocka_unit_test(the_first_app_still_applies),
+        cmocka_unit_test(test_yaml_blocks_of_pages_are_valid),
+        cmocka_unit_test(test_samples_are_valid),
+        cmocka_unit_test(test_article_manifest_of_myweb_is_valid),
+        cmocka_unit_test(test_article_manifest_of_app_is_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

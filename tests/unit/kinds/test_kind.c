@@ -92,7 +92,7 @@ static void assert_lamp(const char *object, const char *old, const char *want)
     assert_answer(&lamp_kind, object, old, NULL, want);
 }
 
-static void every_type_of_row(void **state)
+static void test_every_field_type_is_validated(void **state)
 {
     static const struct {
         const char *object, *want;
@@ -123,7 +123,7 @@ static void every_type_of_row(void **state)
         assert_lamp(cases[i].object, NULL, cases[i].want);
 }
 
-static void shapes_that_are_none(void **state)
+static void test_malformed_objects_are_refused(void **state)
 {
     static const struct {
         const char *object, *want;
@@ -149,7 +149,7 @@ static void shapes_that_are_none(void **state)
     ": must start with a letter and hold only a-z, 0-9 and '-', because a Service gets this "      \
     "name\n"
 
-static void names(void **state)
+static void test_object_names_are_validated(void **state)
 {
     static const struct {
         const char *object, *want;
@@ -184,7 +184,7 @@ static void names(void **state)
 
 #define NOTED(annotations) NAMED("\"name\":\"web\",\"annotations\":" annotations)
 
-static void annotations(void **state)
+static void test_annotation_values_are_validated(void **state)
 {
     static const struct {
         const char *object, *want;
@@ -223,7 +223,7 @@ static void annotations(void **state)
 #define A300 A63 A63 A63 A63 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define KEPT "; not refused, because it has not changed\n"
 
-static void updates(void **state)
+static void test_updates_accept_unchanged_invalid_values(void **state)
 {
     static const struct {
         const char *old, *now, *want;
@@ -276,7 +276,7 @@ static void updates(void **state)
         assert_lamp(cases[i].now, cases[i].old, cases[i].want);
 }
 
-static void leaving_is_never_refused(void **state)
+static void test_deletion_is_never_refused(void **state)
 {
     static const char object[] = "{\"metadata\":{\"name\":\"A\",\"deletionTimestamp\":"
                                  "\"2026-01-01T00:00:00Z\"},\"spec\":{\"owner\":1}}",
@@ -299,7 +299,7 @@ static void leaving_is_never_refused(void **state)
     ask_done(&q);
 }
 
-static void parents_come_first(void **state)
+static void test_defaults_of_parents_come_first(void **state)
 {
     (void)state;
     assert_defaults(
@@ -313,7 +313,7 @@ static void parents_come_first(void **state)
                     "/spec/bulbs/0/spare=false\n/spec/bulbs/3/spare=false\n");
 }
 
-static void nested_decoding(void **state)
+static void test_nested_fields_are_decoded(void **state)
 {
     stw_autojson struct stw_json_doc doc = {0};
     stw_autoarena struct stw_arena *arena = stw_arena_create();
@@ -335,7 +335,7 @@ static void nested_decoding(void **state)
 }
 
 /* Strings beyond the first block of the arena, and one that is larger than any block. */
-static void long_strings(void **state)
+static void test_long_strings_are_decoded(void **state)
 {
     stw_autojson struct stw_json_doc doc = {0};
     stw_autoarena struct stw_arena *arena = stw_arena_create();
@@ -370,7 +370,7 @@ static void assert_denial(const char *object, const char *name, const char *want
     ask_done(&q);
 }
 
-static void denials(void **state)
+static void test_denial_message_lists_findings(void **state)
 {
     (void)state;
     assert_denial("{\"metadata\":{\"name\":\"web\"},\"spec\":{}}", "web",
@@ -382,7 +382,7 @@ static void denials(void **state)
                   "MyWeb.operator.k8s-summit.org \"\" is invalid: spec.image: Required value");
 }
 
-static void the_table(void **state)
+static void test_kinds_are_found_by_group_version_kind(void **state)
 {
     (void)state;
     assert_ptr_equal(stw_kind_find("operator.k8s-summit.org", "v1", "MyWeb"), &stw_kind_myweb);
@@ -408,7 +408,7 @@ static void check_maxima(const struct stw_field *rows, const char *where, unsign
     }
 }
 
-static void maxima(void **state)
+static void test_every_text_field_has_a_maximum(void **state)
 {
     (void)state;
     for (const struct stw_kind *const *k = stw_kinds; *k; k++)
@@ -418,18 +418,18 @@ static void maxima(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_of_row),
-        cmocka_unit_test(shapes_that_are_none),
-        cmocka_unit_test(names),
-        cmocka_unit_test(annotations),
-        cmocka_unit_test(updates),
-        cmocka_unit_test(leaving_is_never_refused),
-        cmocka_unit_test(parents_come_first),
-        cmocka_unit_test(nested_decoding),
-        cmocka_unit_test(long_strings),
-        cmocka_unit_test(denials),
-        cmocka_unit_test(the_table),
-        cmocka_unit_test(maxima),
+        cmocka_unit_test(test_every_field_type_is_validated),
+        cmocka_unit_test(test_malformed_objects_are_refused),
+        cmocka_unit_test(test_object_names_are_validated),
+        cmocka_unit_test(test_annotation_values_are_validated),
+        cmocka_unit_test(test_updates_accept_unchanged_invalid_values),
+        cmocka_unit_test(test_deletion_is_never_refused),
+        cmocka_unit_test(test_defaults_of_parents_come_first),
+        cmocka_unit_test(test_nested_fields_are_decoded),
+        cmocka_unit_test(test_long_strings_are_decoded),
+        cmocka_unit_test(test_denial_message_lists_findings),
+        cmocka_unit_test(test_kinds_are_found_by_group_version_kind),
+        cmocka_unit_test(test_every_text_field_has_a_maximum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

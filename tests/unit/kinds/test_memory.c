@@ -58,7 +58,7 @@ static void try_all(const struct stw_kind *kind, const char *object, const char 
     ask_done(&q);
 }
 
-static void verdicts(void **state)
+static void test_verdict_survives_failed_allocations(void **state)
 {
     (void)state;
     try_all(&stw_kind_myweb, BAD, NULL, NULL);
@@ -94,7 +94,7 @@ static int short_secret(void *ctx, const char *ns, const char *name, const char 
     return 0;
 }
 
-static void verdicts_among_targets(void **state)
+static void test_verdict_with_targets_survives_failed_allocations(void **state)
 {
     stw_autojson struct stw_json_doc doc = {0};
     stw_autofindings struct stw_findings f = {0};
@@ -111,7 +111,7 @@ static void verdicts_among_targets(void **state)
 }
 
 /* A list is complete, or refused. */
-static void target_lists(void **state)
+static void test_target_list_survives_failed_allocations(void **state)
 {
     static const char *const texts[] = {TARGETS, WRONG_TARGETS};
     (void)state;
@@ -138,7 +138,7 @@ static void target_lists(void **state)
     }
 }
 
-static void decoding(void **state)
+static void test_decoding_survives_failed_allocations(void **state)
 {
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_error err = {0};
@@ -160,10 +160,10 @@ static void decoding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verdicts),
-        cmocka_unit_test(verdicts_among_targets),
-        cmocka_unit_test(target_lists),
-        cmocka_unit_test(decoding),
+        cmocka_unit_test(test_verdict_survives_failed_allocations),
+        cmocka_unit_test(test_verdict_with_targets_survives_failed_allocations),
+        cmocka_unit_test(test_target_list_survives_failed_allocations),
+        cmocka_unit_test(test_decoding_survives_failed_allocations),
     };
     all_after = true;
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,7 @@ static void read_pod(const char *pod, char *out, size_t size)
     (void)snprintf(out, size, "%s%s: %s", t.passing ? "?" : "", t.reason, t.message);
 }
 
-static void test_pods(void **state)
+static void test_pod_errors_are_classified(void **state)
 {
     static const struct {
         const char *pod, *want;
@@ -162,7 +162,7 @@ static void test_pods(void **state)
 }
 
 /* The template of a pod, and its creation time. */
-static void test_template(void **state)
+static void test_pod_template_hash_is_read(void **state)
 {
     stw_autojson struct stw_json_doc doc = {0};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(1 << 20);
@@ -178,7 +178,7 @@ static void test_template(void **state)
     assert_string_equal(t.created, "2026-01-01T00:00:00Z");
 }
 
-static void test_index(void **state)
+static void test_pods_are_indexed_by_owner(void **state)
 {
     static const char text[] = "{\"d\":\"shop/web\",\"r\":\"x\",\"m\":\"y\"}";
     stw_autojson struct stw_json_doc doc = {0};
@@ -190,7 +190,7 @@ static void test_index(void **state)
 }
 
 /* Foreign messages are truncated, and stay valid UTF-8. */
-static void test_long_words(void **state)
+static void test_long_pod_messages_are_truncated(void **state)
 {
     stw_autobuf struct stw_buf pod = STW_BUF_INIT(1 << 20);
     char got[1024];
@@ -208,10 +208,10 @@ static void test_long_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pods),
-        cmocka_unit_test(test_template),
-        cmocka_unit_test(test_index),
-        cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_pod_errors_are_classified),
+        cmocka_unit_test(test_pod_template_hash_is_read),
+        cmocka_unit_test(test_pods_are_indexed_by_owner),
+        cmocka_unit_test(test_long_pod_messages_are_truncated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void test_short_text_is_shown_and_other_values_by_their_hash(void **state
     }
 }
 
-static void test_all_of_a_value_counts(void **state)
+static void test_hash_covers_the_whole_value(void **state)
 {
     char one[STW_REQUEST_LEN], other[STW_REQUEST_LEN];
     (void)state;
@@ -60,7 +60,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_short_text_is_shown_and_other_values_by_their_hash),
-        cmocka_unit_test(test_all_of_a_value_counts),
+        cmocka_unit_test(test_hash_covers_the_whole_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static const char *end_list(struct fixture *f, const char *rv)
     return gone;
 }
 
-static void changes(void **state)
+static void test_cache_reports_changes(void **state)
 {
     struct fixture f = begin();
     (void)state;
@@ -101,7 +101,7 @@ static void changes(void **state)
     stw_cache_done(&f.cache);
 }
 
-static void own_writes(void **state)
+static void test_own_writes_are_in_the_cache(void **state)
 {
     struct fixture f = begin();
     (void)state;
@@ -122,7 +122,7 @@ static void own_writes(void **state)
 }
 
 /* The event of an own write needs no further processing; any other event does. */
-static void echoes(void **state)
+static void test_event_of_own_write_is_recognised(void **state)
 {
     struct fixture f = begin();
     (void)state;
@@ -142,7 +142,7 @@ static void echoes(void **state)
 
 /* The object was deleted, and the watch reported that, before the response to our write reached the
  * cache. */
-static void a_late_answer_makes_no_ghost(void **state)
+static void test_late_response_does_not_restore_deleted_object(void **state)
 {
     struct fixture f = begin();
     (void)state;
@@ -160,7 +160,7 @@ static void a_late_answer_makes_no_ghost(void **state)
     stw_cache_done(&f.cache);
 }
 
-static void versions_that_are_no_numbers(void **state)
+static void test_non_numeric_versions_are_accepted(void **state)
 {
     struct fixture f = begin();
     (void)state;
@@ -178,7 +178,7 @@ static void versions_that_are_no_numbers(void **state)
     stw_cache_done(&f.cache);
 }
 
-static void own_deletes(void **state)
+static void test_own_deletes_are_in_the_cache(void **state)
 {
     struct fixture f = begin();
     (void)state;
@@ -201,7 +201,7 @@ static void own_deletes(void **state)
 
 /* Another object got the name, and the watch reported that, before the response to our delete
  * reached the cache. */
-static void a_late_delete_takes_no_other_object(void **state)
+static void test_late_delete_does_not_remove_new_object(void **state)
 {
     struct fixture f = begin();
     (void)state;
@@ -222,7 +222,7 @@ static void a_late_delete_takes_no_other_object(void **state)
     stw_cache_done(&f.cache);
 }
 
-static void lists(void **state)
+static void test_list_replaces_the_cache(void **state)
 {
     struct fixture f = begin();
     (void)state;
@@ -255,7 +255,7 @@ static void lists(void **state)
 
 /* An own write during a list stays, whether it comes before or after its item, and however long the
  * list takes; unless the list is newer. */
-static void writes_while_a_list_is_read(void **state)
+static void test_own_write_during_a_list_is_kept(void **state)
 {
     struct fixture f = begin();
     (void)state;
@@ -305,7 +305,7 @@ static unsigned sweep_with_writes(struct fixture *f, unsigned after, unsigned cr
 
 /* Objects created while the vanished ones are removed make the table grow, which moves its entries:
  * still every vanished object is removed. */
-static void writes_while_the_vanished_are_removed(void **state)
+static void test_write_during_removal_of_vanished_objects(void **state)
 {
     enum { OLD = 700 };
     char key[32];
@@ -326,7 +326,7 @@ static void writes_while_the_vanished_are_removed(void **state)
 
 /* With a label selector, an object that loses the label is reported as deleted.  The response to
  * our write that restores the label may arrive before that event. */
-static void a_label_lost_and_put_back(void **state)
+static void test_restored_label_keeps_the_object(void **state)
 {
     struct fixture f = begin();
     (void)state;
@@ -352,7 +352,7 @@ static unsigned count_keys(struct fixture *f, const char *index_key)
     return n;
 }
 
-static void the_index(void **state)
+static void test_cache_index_follows_changes(void **state)
 {
     struct fixture f = begin();
     char key[32];
@@ -378,7 +378,7 @@ static void the_index(void **state)
 }
 
 /* At most 64 bytes per object beyond its text, including its key and version. */
-static void overhead(void **state)
+static void test_cache_overhead_per_object_is_small(void **state)
 {
     struct fixture f = begin();
     char key[64], text[200];
@@ -397,7 +397,7 @@ static void overhead(void **state)
 }
 
 /* They take several times the memory of a text that names many objects. */
-static void index_keys_count_as_use(void **state)
+static void test_index_keys_count_as_memory(void **state)
 {
     struct fixture f = begin();
     char text[2000];
@@ -424,20 +424,20 @@ static void index_keys_count_as_use(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(changes),
-        cmocka_unit_test(own_writes),
-        cmocka_unit_test(echoes),
-        cmocka_unit_test(a_late_answer_makes_no_ghost),
-        cmocka_unit_test(versions_that_are_no_numbers),
-        cmocka_unit_test(own_deletes),
-        cmocka_unit_test(a_late_delete_takes_no_other_object),
-        cmocka_unit_test(lists),
-        cmocka_unit_test(writes_while_a_list_is_read),
-        cmocka_unit_test(writes_while_the_vanished_are_removed),
-        cmocka_unit_test(a_label_lost_and_put_back),
-        cmocka_unit_test(the_index),
-        cmocka_unit_test(overhead),
-        cmocka_unit_test(index_keys_count_as_use),
+        cmocka_unit_test(test_cache_reports_changes),
+        cmocka_unit_test(test_own_writes_are_in_the_cache),
+        cmocka_unit_test(test_event_of_own_write_is_recognised),
+        cmocka_unit_test(test_late_response_does_not_restore_deleted_object),
+        cmocka_unit_test(test_non_numeric_versions_are_accepted),
+        cmocka_unit_test(test_own_deletes_are_in_the_cache),
+        cmocka_unit_test(test_late_delete_does_not_remove_new_object),
+        cmocka_unit_test(test_list_replaces_the_cache),
+        cmocka_unit_test(test_own_write_during_a_list_is_kept),
+        cmocka_unit_test(test_write_during_removal_of_vanished_objects),
+        cmocka_unit_test(test_restored_label_keeps_the_object),
+        cmocka_unit_test(test_cache_index_follows_changes),
+        cmocka_unit_test(test_cache_overhead_per_object_is_small),
+        cmocka_unit_test(test_index_keys_count_as_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

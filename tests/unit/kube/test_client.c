@@ -26,7 +26,7 @@ static int get(struct stw_client *c, const char *path, struct stw_buf *ret, stru
     "'status':" #code ",'body':{'kind':'Status','code':" #code ",'reason':'" reason                \
     "','message':'" message "'}"
 
-static void answers_and_errors(void **state)
+static void test_responses_map_to_error_codes(void **state)
 {
     static const struct {
         const char *step, *text;
@@ -68,7 +68,7 @@ static void answers_and_errors(void **state)
     stw_client_destroy(c);
 }
 
-static void nobody_there(void **state)
+static void test_unreachable_server_is_unavailable(void **state)
 {
     struct stw_kubeconfig config = {.server = (char[]){"http://127.0.0.1:1"}};
     struct stw_client *c = NULL;
@@ -83,7 +83,7 @@ static void nobody_there(void **state)
 }
 
 /* The message names what was waited for. */
-static void out_of_time(void **state)
+static void test_timeout_names_what_was_waited_for(void **state)
 {
     static const struct {
         const char *curl, *said;
@@ -109,7 +109,7 @@ static void out_of_time(void **state)
     }
 }
 
-static void throttled(void **state)
+static void test_throttled_request_is_retried(void **state)
 {
     struct stw_client *c = fake_client(&fake, NULL, NULL);
     struct stw_error err = {0};
@@ -156,7 +156,7 @@ static uint32_t pause_of(struct stw_client *c, int status, const char *header, c
 }
 
 /* The pause that a server asks for is at most 30 s, however it is written. */
-static void test_a_pause_is_at_most_30_s_and_logged(void **state)
+static void test_retry_after_is_limited_to_30_s(void **state)
 {
     static const struct {
         int status;
@@ -203,7 +203,7 @@ static void test_a_pause_is_at_most_30_s_and_logged(void **state)
     stw_client_destroy(c);
 }
 
-static void a_stalled_socket(void **state)
+static void test_stalled_request_times_out(void **state)
 {
     struct stw_client *c = fake_client(&fake, NULL, NULL);
     struct stw_error err = {0};
@@ -217,7 +217,7 @@ static void a_stalled_socket(void **state)
 }
 
 /* On a kept connection that breaks: PUT and PATCH are sent twice, DELETE is not. */
-static void resets(void **state)
+static void test_reset_connection_repeats_idempotent_writes(void **state)
 {
     static const struct {
         const char *method;
@@ -246,7 +246,7 @@ static void resets(void **state)
     stw_client_destroy(c);
 }
 
-static void cut_answers_are_errors(void **state)
+static void test_truncated_response_is_an_error(void **state)
 {
     struct stw_client *c = fake_client(&fake, NULL, NULL);
     struct stw_error err = {0};
@@ -259,7 +259,7 @@ static void cut_answers_are_errors(void **state)
     stw_client_destroy(c);
 }
 
-static void too_large(void **state)
+static void test_oversized_response_is_an_error(void **state)
 {
     struct stw_client *c = fake_client(&fake, NULL, NULL);
     struct stw_error err = {0};
@@ -272,7 +272,7 @@ static void too_large(void **state)
 }
 
 /* libcurl keeps every line: short ones in a head, and any number of them in trailers. */
-static void heads_and_trailers_are_limited(void **state)
+static void test_response_headers_and_trailers_are_limited(void **state)
 {
     static const struct {
         const char *step;
@@ -303,7 +303,7 @@ static void heads_and_trailers_are_limited(void **state)
 }
 
 /* What is kept of answers is counted until their end. */
-static void answers_share_their_memory(void **state)
+static void test_kept_responses_are_counted(void **state)
 {
     struct stw_client *c = fake_client(&fake, NULL, NULL);
     struct stw_error err = {0};
@@ -326,7 +326,7 @@ static void answers_share_their_memory(void **state)
 }
 
 /* The values of an answer take 14 times its text: these are counted, too. */
-static void values_of_answers_are_counted(void **state)
+static void test_json_values_of_responses_are_counted(void **state)
 {
     struct stw_client *c = fake_client(&fake, NULL, NULL);
     struct stw_error err = {0};
@@ -353,7 +353,7 @@ static void values_of_answers_are_counted(void **state)
     stw_client_destroy(c);
 }
 
-static void a_reconcile_counts_what_it_was_given(void **state)
+static void test_reconcile_counts_its_responses(void **state)
 {
     struct stw_client *c = fake_client(&fake, NULL, NULL);
     struct stw_error err = {0};
@@ -388,7 +388,7 @@ static void *cancel_soon(void *c)
     return NULL;
 }
 
-static void cancelled(void **state)
+static void test_cancelled_client_fails_requests(void **state)
 {
     struct stw_client *c = fake_client(&fake, NULL, NULL);
     struct stw_error err = {0};
@@ -405,7 +405,7 @@ static void cancelled(void **state)
     stw_client_destroy(c);
 }
 
-static void submitted(void **state)
+static void test_submitted_request_is_sent_in_the_background(void **state)
 {
     struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_client *c = fake_client(&fake, NULL, m);
@@ -425,7 +425,7 @@ static void submitted(void **state)
 }
 
 /* Submitted requests that the server does not accept do not fill the memory. */
-static void submitted_too_much(void **state)
+static void test_submitted_requests_are_limited_in_memory(void **state)
 {
     static char body[256 << 10];
     struct stw_metrics *m = stw_metrics_create("steward");
@@ -457,7 +457,7 @@ static void *get_slow(void *c)
 }
 
 /* While a caller waits for a response, submitted requests still go out, but one at a time. */
-static void submitted_while_others_wait(void **state)
+static void test_submitted_requests_go_out_during_waits(void **state)
 {
     enum { EVENTS = 4, APART_MS = 100 };
     struct stw_client *c = fake_client(&fake, NULL, NULL);
@@ -493,7 +493,7 @@ static int64_t no_wall(void *ctx)
 }
 
 /* Submitted requests do not use the short pause between two requests of a worker. */
-static void submitted_between_others(void **state)
+static void test_submitted_requests_keep_the_short_pauses(void **state)
 {
     static const struct stw_clock clock = {.monotonic_ms = read_moved, .wall_us = no_wall};
     struct stw_kubeconfig config = {.server = fake.server};
@@ -524,7 +524,7 @@ static void write_token(const char *path, const char *token)
     (void)fclose(f);
 }
 
-static void a_rotated_token(void **state)
+static void test_rotated_token_is_read_again(void **state)
 {
     char path[] = "/tmp/steward-token-XXXXXX";
     struct stw_kubeconfig config = {.token_path = path, .token = (char[]){"unused"}};
@@ -551,7 +551,7 @@ static void a_rotated_token(void **state)
     (void)unlink(path);
 }
 
-static void basic_credentials(void **state)
+static void test_basic_credentials_are_sent(void **state)
 {
     struct stw_kubeconfig config = {.username = (char[]){"me"}, .password = (char[]){"pass"}};
     struct stw_client *c = fake_client(&fake, &config, NULL);
@@ -563,7 +563,7 @@ static void basic_credentials(void **state)
     stw_client_destroy(c);
 }
 
-static void verbs(void **state)
+static void test_verbs_send_their_requests(void **state)
 {
     struct stw_client *c = fake_client(&fake, NULL, NULL);
     struct stw_error err = {0};
@@ -595,7 +595,7 @@ static void verbs(void **state)
     stw_client_destroy(c);
 }
 
-static void metrics(void **state)
+static void test_requests_are_counted_in_metrics(void **state)
 {
     struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_client *c = fake_client(&fake, NULL, m);
@@ -618,7 +618,7 @@ static void metrics(void **state)
 
 /* --- TLS */
 
-static void certificates(void **state)
+static void test_server_certificate_is_verified(void **state)
 {
     struct fake tls;
     size_t len;
@@ -659,7 +659,7 @@ static void replace_file(const char *to, const char *from)
 
 /* A 401 makes the client read its files again.  A connection or TLS session that the former CA has
  * vouched for is not used again, whether the CA is read by us or by libcurl. */
-static void a_rotated_ca(void **state)
+static void test_rotated_ca_is_read_again(void **state)
 {
     struct fake tls, other;
     struct stw_error err = {0};
@@ -699,7 +699,7 @@ static void a_rotated_ca(void **state)
     (void)unlink(token);
 }
 
-static void a_rotated_client_certificate(void **state)
+static void test_rotated_client_certificate_is_used(void **state)
 {
     struct fake first, second;
     struct stw_auth a = {0};
@@ -734,7 +734,7 @@ static void a_rotated_client_certificate(void **state)
     fake_stop(&second);
 }
 
-static void path_templates(void **state)
+static void test_metric_paths_are_templates(void **state)
 {
     static const char *const rows[][2] = {
         {"/api/v1/namespaces/shop/services/web", "/api/v1/namespaces/{namespace}/services/{name}"},
@@ -767,7 +767,7 @@ static void path_templates(void **state)
 }
 
 /* A request within a span is its child, and the server gets its context; others have neither. */
-static void traced(void **state)
+static void test_traced_request_sends_its_context(void **state)
 {
     const struct stw_sampler all = {STW_SAMPLE_ALL, true, 1};
     struct stw_client *c = fake_client(&fake, NULL, NULL);
@@ -808,7 +808,7 @@ static void traced(void **state)
 }
 
 /* Nothing listens there: a request that is sent is STW_ERR_UNAVAILABLE. */
-static void writes_need_an_open_fence(void **state)
+static void test_writes_need_an_open_fence(void **state)
 {
     char server[] = "http://127.0.0.1:1";
     struct stw_kubeconfig config = {.server = server};
@@ -845,34 +845,34 @@ static void writes_need_an_open_fence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_and_errors),
-        cmocka_unit_test(nobody_there),
-        cmocka_unit_test(out_of_time),
-        cmocka_unit_test(throttled),
-        cmocka_unit_test(test_a_pause_is_at_most_30_s_and_logged),
-        cmocka_unit_test(a_stalled_socket),
-        cmocka_unit_test(resets),
-        cmocka_unit_test(cut_answers_are_errors),
-        cmocka_unit_test(too_large),
-        cmocka_unit_test(heads_and_trailers_are_limited),
-        cmocka_unit_test(answers_share_their_memory),
-        cmocka_unit_test(values_of_answers_are_counted),
-        cmocka_unit_test(a_reconcile_counts_what_it_was_given),
-        cmocka_unit_test(cancelled),
-        cmocka_unit_test(submitted),
-        cmocka_unit_test(submitted_while_others_wait),
-        cmocka_unit_test(submitted_between_others),
-        cmocka_unit_test(submitted_too_much),
-        cmocka_unit_test(a_rotated_token),
-        cmocka_unit_test(basic_credentials),
-        cmocka_unit_test(verbs),
-        cmocka_unit_test(writes_need_an_open_fence),
-        cmocka_unit_test(metrics),
-        cmocka_unit_test(certificates),
-        cmocka_unit_test(a_rotated_ca),
-        cmocka_unit_test(a_rotated_client_certificate),
-        cmocka_unit_test(path_templates),
-        cmocka_unit_test(traced),
+        cmocka_unit_test(test_responses_map_to_error_codes),
+        cmocka_unit_test(test_unreachable_server_is_unavailable),
+        cmocka_unit_test(test_timeout_names_what_was_waited_for),
+        cmocka_unit_test(test_throttled_request_is_retried),
+        cmocka_unit_test(test_retry_after_is_limited_to_30_s),
+        cmocka_unit_test(test_stalled_request_times_out),
+        cmocka_unit_test(test_reset_connection_repeats_idempotent_writes),
+        cmocka_unit_test(test_truncated_response_is_an_error),
+        cmocka_unit_test(test_oversized_response_is_an_error),
+        cmocka_unit_test(test_response_headers_and_trailers_are_limited),
+        cmocka_unit_test(test_kept_responses_are_counted),
+        cmocka_unit_test(test_json_values_of_responses_are_counted),
+        cmocka_unit_test(test_reconcile_counts_its_responses),
+        cmocka_unit_test(test_cancelled_client_fails_requests),
+        cmocka_unit_test(test_submitted_request_is_sent_in_the_background),
+        cmocka_unit_test(test_submitted_requests_go_out_during_waits),
+        cmocka_unit_test(test_submitted_requests_keep_the_short_pauses),
+        cmocka_unit_test(test_submitted_requests_are_limited_in_memory),
+        cmocka_unit_test(test_rotated_token_is_read_again),
+        cmocka_unit_test(test_basic_credentials_are_sent),
+        cmocka_unit_test(test_verbs_send_their_requests),
+        cmocka_unit_test(test_writes_need_an_open_fence),
+        cmocka_unit_test(test_requests_are_counted_in_metrics),
+        cmocka_unit_test(test_server_certificate_is_verified),
+        cmocka_unit_test(test_rotated_ca_is_read_again),
+        cmocka_unit_test(test_rotated_client_certificate_is_used),
+        cmocka_unit_test(test_metric_paths_are_templates),
+        cmocka_unit_test(test_traced_request_sends_its_context),
     };
     return cmocka_run_group_tests(tests, fake_set_up, fake_tear_down);
 }

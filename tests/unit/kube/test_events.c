@@ -51,7 +51,7 @@ static void sent(const char *part, unsigned want)
     assert_int_equal(fake_count(&fake, part), want);
 }
 
-static void the_event_itself(void **state)
+static void test_event_has_its_members(void **state)
 {
     struct stw_events *e = create();
     struct stw_event_object o = {&stw_res_configmap, "ns", "one", "uid-1", "77"},
@@ -72,7 +72,7 @@ static void the_event_itself(void **state)
     stw_events_destroy(e);
 }
 
-static void repeats_become_a_series(void **state)
+static void test_repeated_event_becomes_a_series(void **state)
 {
     struct stw_events *e = create();
     struct stw_event_object o = {&stw_res_configmap, "series", "two", "u", NULL};
@@ -101,7 +101,7 @@ static void repeats_become_a_series(void **state)
     stw_events_destroy(e);
 }
 
-static void a_flood_is_held_back(void **state)
+static void test_flood_of_events_is_limited(void **state)
 {
     struct stw_events *e = create();
     struct stw_event_object o = {&stw_res_configmap, "flood", "three", "u", NULL},
@@ -125,7 +125,7 @@ static void a_flood_is_held_back(void **state)
 }
 
 /* Far more objects than are remembered: memory stays bounded (for ASan). */
-static void many_objects(void **state)
+static void test_events_of_many_objects_use_bounded_memory(void **state)
 {
     struct stw_events *e = create();
     char name[300];
@@ -141,7 +141,7 @@ static void many_objects(void **state)
 
 /* An event that was dropped because the queue was full is sent when it is recorded again, and does
  * not count as a repeat. */
-static void a_dropped_one_is_no_series(void **state)
+static void test_dropped_event_is_no_series(void **state)
 {
     static char body[256 << 10];
     struct stw_events *e = create();
@@ -164,7 +164,7 @@ static void a_dropped_one_is_no_series(void **state)
     stw_events_destroy(e);
 }
 
-static void a_long_note_is_cut_between_characters(void **state)
+static void test_long_event_note_is_truncated(void **state)
 {
     struct stw_events *e = create();
     struct stw_event_object o = {&stw_res_configmap, "long", "five", "u", NULL};
@@ -179,7 +179,7 @@ static void a_long_note_is_cut_between_characters(void **state)
     stw_events_destroy(e);
 }
 
-static void a_note_does_not_act_on_a_terminal(void **state)
+static void test_event_note_has_no_control_characters(void **state)
 {
     struct stw_events *e = create();
     struct stw_event_object o = {&stw_res_configmap, "shown", "five", "u", NULL};
@@ -192,14 +192,14 @@ static void a_note_does_not_act_on_a_terminal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_event_itself),
-        cmocka_unit_test(repeats_become_a_series),
-        cmocka_unit_test(a_flood_is_held_back),
+        cmocka_unit_test(test_event_has_its_members),
+        cmocka_unit_test(test_repeated_event_becomes_a_series),
+        cmocka_unit_test(test_flood_of_events_is_limited),
 
-        cmocka_unit_test(a_note_does_not_act_on_a_terminal),
-        cmocka_unit_test(a_long_note_is_cut_between_characters),
-        cmocka_unit_test(many_objects),
-        cmocka_unit_test(a_dropped_one_is_no_series),
+        cmocka_unit_test(test_event_note_has_no_control_characters),
+        cmocka_unit_test(test_long_event_note_is_truncated),
+        cmocka_unit_test(test_events_of_many_objects_use_bounded_memory),
+        cmocka_unit_test(test_dropped_event_is_no_series),
     };
     return cmocka_run_group_tests(tests, set_up, fake_tear_down);
 }

@@ -100,7 +100,7 @@ static int run_script(const char *script, const char *fields)
     return stw_exec_run(config->exec, &answer, &err);
 }
 
-static void test_a_token(void **state)
+static void test_plugin_token_is_read(void **state)
 {
     (void)state;
     if (run_script(ANSWER("{\"token\":\"abc\",\"expirationTimestamp\":\"2030-01-02T03:04:05Z\"}"),
@@ -114,7 +114,7 @@ static void test_a_token(void **state)
 }
 
 /* Arguments and variables arrive, the last of two variables holds, ours are there too. */
-static void test_what_it_gets(void **state)
+static void test_plugin_gets_arguments_and_variables(void **state)
 {
     (void)state;
     assert_int_equal(setenv("OURS", "o", 1), 0);
@@ -133,7 +133,7 @@ static void test_what_it_gets(void **state)
     assert_string_equal(answer.token, "2-x-yz-2-o");
 }
 
-static void test_exec_info(void **state)
+static void test_plugin_gets_the_cluster_info(void **state)
 {
     static const char script[] =
         "printf '{\"apiVersion\":\"" V1 "\",\"kind\":\"ExecCredential\",\"status\":"
@@ -157,7 +157,7 @@ static void test_exec_info(void **state)
     assert_string_equal(answer.token, stw_buf_str(&want));
 }
 
-static void test_failures(void **state)
+static void test_plugin_failures_are_reported_without_output(void **state)
 {
     static const struct {
         const char *script, *want;
@@ -194,7 +194,7 @@ static void test_failures(void **state)
 }
 
 /* What it asks for on standard input is not answered by ours. */
-static void test_our_input_is_not_read(void **state)
+static void test_plugin_does_not_read_our_input(void **state)
 {
     int ends[2], saved = dup(STDIN_FILENO);
     char left[8] = "";
@@ -214,7 +214,7 @@ static void test_our_input_is_not_read(void **state)
     (void)close(saved);
 }
 
-static void test_a_hang(void **state)
+static void test_hanging_plugin_is_killed(void **state)
 {
     (void)state;
     write_script("echo " SECRET "; sleep 1000");
@@ -226,7 +226,7 @@ static void test_a_hang(void **state)
     assert_null(strstr(err.text, SECRET));
 }
 
-static void test_a_missing_plugin(void **state)
+static void test_missing_plugin_shows_its_hint(void **state)
 {
     (void)state;
     assert_int_equal(read_config(V1, "steward-no-such-plugin",
@@ -244,7 +244,7 @@ static void test_a_missing_plugin(void **state)
     assert_non_null(strstr(err.text, geteuid() == 0 ? "" : "may not be executed"));
 }
 
-static void test_bad_descriptions(void **state)
+static void test_invalid_plugin_descriptions_are_refused(void **state)
 {
     static const struct {
         const char *version, *command, *fields, *want;
@@ -266,7 +266,7 @@ static void test_bad_descriptions(void **state)
             fail_msg("row %zu: %s", i, err.text);
 }
 
-static void test_a_token_of_the_user_wins(void **state)
+static void test_user_token_precedes_the_plugin(void **state)
 {
     (void)state;
     assert_int_equal(read_config(V1BETA1, "x", "}, token: t, z: {a: b"), 0);
@@ -275,7 +275,7 @@ static void test_a_token_of_the_user_wins(void **state)
 }
 
 /* Each run returns another token: one that has expired, or was refused, is replaced. */
-static void test_it_is_run_again(void **state)
+static void test_expired_plugin_token_is_renewed(void **state)
 {
     struct stw_auth auth = {0};
     stw_autobuf struct stw_buf header = STW_BUF_INIT(1000);
@@ -309,16 +309,16 @@ static void test_it_is_run_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_a_token, clear),
-        cmocka_unit_test_teardown(test_what_it_gets, clear),
-        cmocka_unit_test_teardown(test_exec_info, clear),
-        cmocka_unit_test_teardown(test_failures, clear),
-        cmocka_unit_test_teardown(test_our_input_is_not_read, clear),
-        cmocka_unit_test_teardown(test_a_hang, clear),
-        cmocka_unit_test_teardown(test_a_missing_plugin, clear),
-        cmocka_unit_test_teardown(test_bad_descriptions, clear),
-        cmocka_unit_test_teardown(test_a_token_of_the_user_wins, clear),
-        cmocka_unit_test_teardown(test_it_is_run_again, clear),
+        cmocka_unit_test_teardown(test_plugin_token_is_read, clear),
+        cmocka_unit_test_teardown(test_plugin_gets_arguments_and_variables, clear),
+        cmocka_unit_test_teardown(test_plugin_gets_the_cluster_info, clear),
+        cmocka_unit_test_teardown(test_plugin_failures_are_reported_without_output, clear),
+        cmocka_unit_test_teardown(test_plugin_does_not_read_our_input, clear),
+        cmocka_unit_test_teardown(test_hanging_plugin_is_killed, clear),
+        cmocka_unit_test_teardown(test_missing_plugin_shows_its_hint, clear),
+        cmocka_unit_test_teardown(test_invalid_plugin_descriptions_are_refused, clear),
+        cmocka_unit_test_teardown(test_user_token_precedes_the_plugin, clear),
+        cmocka_unit_test_teardown(test_expired_plugin_token_is_renewed, clear),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

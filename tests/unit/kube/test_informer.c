@@ -276,7 +276,7 @@ static void assert_has(struct fixture *f, const char *key, const char *text)
     stw_buf_done(&out);
 }
 
-static void list_then_watch(void **state)
+static void test_list_is_followed_by_a_watch(void **state)
 {
     struct fixture f;
     (void)state;
@@ -299,7 +299,7 @@ static void list_then_watch(void **state)
 }
 
 /* 4 MiB hold six objects of 600 KiB, and as many small ones as a page may have. */
-static void pages_of_large_objects_are_small(void **state)
+static void test_list_pages_shrink_for_large_objects(void **state)
 {
     struct fixture f;
     stw_autobuf struct stw_buf script = STW_BUF_INIT(1u << 20);
@@ -323,7 +323,7 @@ static void pages_of_large_objects_are_small(void **state)
 }
 
 /* Runs keep all of the share: a resource that is not read any more would concern all namespaces. */
-static void a_large_object_is_read_while_runs_keep_answers(void **state)
+static void test_large_object_is_read_while_memory_is_used(void **state)
 {
     struct fixture f;
     stw_autobuf struct stw_buf script = STW_BUF_INIT(1u << 20);
@@ -379,7 +379,7 @@ static void read_two_large_objects(const char *script, const char *first, const 
 #define WATCHES "watch=1 | watch hang\nwatch=1 | watch hang\n"
 
 /* Of one that keeps changing, nearly always a part is there. */
-static void a_large_object_waits_for_another(void **state)
+static void test_large_objects_are_read_one_at_a_time(void **state)
 {
     (void)state;
     read_two_large_objects(LARGE("n", "{'repeat':'x','bytes':3000000},{'wait':'n'},")
@@ -387,7 +387,7 @@ static void a_large_object_waits_for_another(void **state)
                            "m", "n", true);
 }
 
-static void two_large_objects_do_not_wait_for_each_other(void **state)
+static void test_two_large_objects_do_not_wait_for_each_other(void **state)
 {
     (void)state;
     read_two_large_objects(
@@ -399,7 +399,7 @@ static void two_large_objects_do_not_wait_for_each_other(void **state)
 }
 
 /* The deletion of an object that is not cached is reported only with tells_gone. */
-static void gone_without_a_trace(void **state)
+static void test_deletion_of_uncached_object_is_reported_on_request(void **state)
 {
     static const char *const script = "limit= | list 5 a@1=1\n"
                                       "watch=1 | watch -x@6=1 -a@7=1 -a@8=1 +d@9=1 hang\n";
@@ -413,7 +413,7 @@ static void gone_without_a_trace(void **state)
 }
 
 /* 410 as a response, and as an event: objects that vanished meanwhile are reported. */
-static void gone(void **state)
+static void test_expired_version_lists_again(void **state)
 {
     struct fixture f;
     (void)state;
@@ -431,7 +431,7 @@ static void gone(void **state)
 }
 
 /* An object for which there is no memory is not a deleted one: it is read again. */
-static void out_of_memory(void **state)
+static void test_object_without_memory_is_read_again(void **state)
 {
     struct fixture f;
     struct stw_informer_facts facts;
@@ -460,7 +460,7 @@ static void out_of_memory(void **state)
 
 /* The continue token expires: the list starts again, and no object counts as deleted before it
  * ends. */
-static void gone_while_paging(void **state)
+static void test_expired_continue_token_lists_again(void **state)
 {
     struct fixture f;
     (void)state;
@@ -477,7 +477,7 @@ static void gone_while_paging(void **state)
 }
 
 /* A server whose list goes on and on without objects is asked again later, as after other failures. */
-static void a_list_without_an_end(void **state)
+static void test_endless_list_is_retried_later(void **state)
 {
     struct fixture f;
     (void)state;
@@ -495,7 +495,7 @@ static void a_list_without_an_end(void **state)
 }
 
 /* As is one whose pages go round in a circle: without a word it would be blind for ever. */
-static void a_list_that_goes_round(void **state)
+static void test_circular_list_is_retried_later(void **state)
 {
     struct fixture f;
     (void)state;
@@ -512,7 +512,7 @@ static void a_list_that_goes_round(void **state)
 }
 
 /* Cut in the middle of a string: the partial event is ignored, and the next watch resumes. */
-static void cut_in_a_string(void **state)
+static void test_truncated_event_is_ignored(void **state)
 {
     struct fixture f;
     (void)state;
@@ -529,7 +529,7 @@ static void cut_in_a_string(void **state)
     end(&f);
 }
 
-static void garbage_in_a_watch(void **state)
+static void test_garbage_in_a_watch_lists_again(void **state)
 {
     struct fixture f;
     (void)state;
@@ -566,7 +566,7 @@ static void note_place(void *ctx, const char *key, const char *place, const char
 }
 
 /* In a list: it is named, the others are read, and the watch begins. */
-static void a_list_with_unreadable_objects(void **state)
+static void test_unreadable_objects_in_a_list_are_named(void **state)
 {
     struct fixture f;
     (void)state;
@@ -586,7 +586,7 @@ static void a_list_with_unreadable_objects(void **state)
 
 /* In a watch: it goes on, and resumes after them.  The last version that could be read stays, and is
  * announced again, so that who uses it sees the mark; they are gone when they are deleted. */
-static void a_watch_with_unreadable_events(void **state)
+static void test_watch_continues_after_unreadable_events(void **state)
 {
     struct fixture f;
     (void)state;
@@ -614,7 +614,7 @@ static void a_watch_with_unreadable_events(void **state)
 
 /* A list that has an object in a version that cannot be read: it has not vanished.  What is no longer
  * in the list is forgotten. */
-static void unreadable_objects_do_not_vanish(void **state)
+static void test_unreadable_objects_are_not_deleted(void **state)
 {
     struct fixture f;
     (void)state;
@@ -634,7 +634,7 @@ static void unreadable_objects_do_not_vanish(void **state)
 
 /* No name can be found: it may be any object that is not in the list, so that none counts as
  * deleted. */
-static void an_unreadable_object_without_a_name(void **state)
+static void test_nameless_unreadable_object_deletes_nothing(void **state)
 {
     struct fixture f;
     stw_autobuf struct stw_buf places = STW_BUF_INIT(1000);
@@ -655,7 +655,7 @@ static void an_unreadable_object_without_a_name(void **state)
 }
 
 /* What Go writes and other readers refuse is read. */
-static void what_go_writes_is_read(void **state)
+static void test_unusual_go_json_is_read(void **state)
 {
     struct fixture f;
     stw_autobuf struct stw_buf deep = STW_BUF_INIT(1u << 20), script = STW_BUF_INIT(1u << 20);
@@ -680,7 +680,7 @@ static void what_go_writes_is_read(void **state)
     end(&f);
 }
 
-static void a_silent_watch(void **state)
+static void test_silent_watch_is_restarted(void **state)
 {
     struct fixture f;
     (void)state;
@@ -696,7 +696,7 @@ static void a_silent_watch(void **state)
 
 /* A list stalls before its last bytes: it is requested again, on another connection, with half the
  * objects in a page.  Hundreds of megabytes may not arrive in time. */
-static void a_list_that_stops(void **state)
+static void test_stalled_list_is_retried_with_smaller_pages(void **state)
 {
     static const char *const sent[] = {
         "{", "{\\\"items\\\":[{\\\"metadata\\\":",
@@ -720,7 +720,7 @@ static void a_list_that_stops(void **state)
 }
 
 /* Headers, chunks and the last chunk arrive in pieces of a few bytes, one after the other. */
-static void answers_in_pieces(void **state)
+static void test_responses_in_small_pieces_are_read(void **state)
 {
     static const unsigned sizes[] = {1, 2, 3, 7, 64};
     (void)state;
@@ -742,7 +742,7 @@ static void answers_in_pieces(void **state)
     }
 }
 
-static void faults_pass(void **state)
+static void test_transient_faults_are_retried(void **state)
 {
     struct fixture f;
     char problem[200];
@@ -764,7 +764,7 @@ static void faults_pass(void **state)
 }
 
 /* 429 "storage is (re)initializing" right after a CRD was created must not cause a warning. */
-static void a_busy_server_is_no_warning(void **state)
+static void test_initializing_storage_is_no_warning(void **state)
 {
     struct fixture f;
     FILE *log = tmpfile();
@@ -785,7 +785,7 @@ static void a_busy_server_is_no_warning(void **state)
 }
 
 /* A page over the size limit is requested again, with half as many objects. */
-static void a_page_too_large(void **state)
+static void test_oversized_page_is_halved(void **state)
 {
     struct fixture f;
     (void)state;
@@ -799,7 +799,7 @@ static void a_page_too_large(void **state)
 }
 
 /* The store was restored from a backup: bookmarks have lower versions than the cache. */
-static void a_store_that_went_back(void **state)
+static void test_restored_store_lists_again(void **state)
 {
     struct fixture f;
     (void)state;
@@ -813,7 +813,7 @@ static void a_store_that_went_back(void **state)
     end(&f);
 }
 
-static void own_writes(void **state)
+static void test_own_writes_are_merged_with_events(void **state)
 {
     struct fixture f;
     struct stw_buf answer = STW_BUF_INIT(1000);
@@ -847,7 +847,7 @@ static void own_writes(void **state)
     end(&f);
 }
 
-static void a_write_while_a_list_is_read(void **state)
+static void test_own_write_during_a_list_is_kept(void **state)
 {
     struct fixture f;
     struct stw_buf answer = STW_BUF_INIT(1000);
@@ -873,7 +873,7 @@ static void a_write_while_a_list_is_read(void **state)
     end(&f);
 }
 
-static void several_namespaces(void **state)
+static void test_several_namespaces_are_watched(void **state)
 {
     static const char *const namespaces[] = {"n", "m", NULL};
     struct fixture f;
@@ -895,7 +895,7 @@ static void several_namespaces(void **state)
 }
 
 /* Destroyed at every stage, and after the client was cancelled. */
-static void ended_any_time(void **state)
+static void test_informer_ends_at_any_stage(void **state)
 {
     static const char *const scripts[] = {
         "limit= | {'then':'stall'}\n",
@@ -936,7 +936,7 @@ static void *write_along(void *arg)
     return NULL;
 }
 
-static void many_threads(void **state)
+static void test_informer_serves_many_threads(void **state)
 {
     struct fixture f;
     pthread_t t[3];
@@ -960,7 +960,7 @@ static void many_threads(void **state)
 
 /* The version that the server has is listed and watched.  Discovery is repeated when a watch ends;
  * there is a new list only if the version changed. */
-static void versions(void **state)
+static void test_server_version_of_a_resource_is_used(void **state)
 {
     static const struct stw_resource v2 = {"autoscaling", "v2", "HorizontalPodAutoscaler",
                                            "horizontalpodautoscalers", true},
@@ -993,7 +993,7 @@ static void versions(void **state)
 }
 
 /* Without permission for discovery, the best version is used. */
-static void versions_in_the_dark(void **state)
+static void test_best_version_is_used_without_discovery(void **state)
 {
     static const struct stw_resource v2 = {"policy", "v2", "Thing", "things", true};
     static const struct stw_resource *const one[] = {&v2, NULL};
@@ -1019,7 +1019,7 @@ static void available(void *ctx)
 
 /* The resource is not there, may then not be listed, is there, and goes again: each is reported
  * once, and the cache is synced all the time. */
-static void optional(void **state)
+static void test_optional_resource_appears_and_disappears(void **state)
 {
     struct fixture f;
     (void)state;
@@ -1045,7 +1045,7 @@ static void optional(void **state)
 
 /* The server's answer that it is not there is news of it: an alert for silent watches does not fire
  * where it is not installed. */
-static void an_absent_one_is_not_silent(void **state)
+static void test_absent_optional_resource_is_not_silent(void **state)
 {
     struct stw_informer_facts facts = {0};
     struct fixture f;
@@ -1062,7 +1062,7 @@ static void an_absent_one_is_not_silent(void **state)
 }
 
 /* Otherwise the same answers keep it from being synced. */
-static void not_optional(void **state)
+static void test_missing_required_resource_is_not_synced(void **state)
 {
     struct fixture f;
     (void)state;
@@ -1075,7 +1075,7 @@ static void not_optional(void **state)
 
 /* An API server that comes back is watched again within seconds, also if its first answers are 429; one
  * that answers with errors, or not in time, gets longer pauses. */
-static void waits_are_short_while_no_server_is_reached(void **state)
+static void test_unreachable_server_is_retried_soon(void **state)
 {
     static const struct stw_error refused = {.code = STW_ERR_UNAVAILABLE},
                                   busy = {.code = STW_ERR_THROTTLED, .http = 429},
@@ -1096,7 +1096,7 @@ static void waits_are_short_while_no_server_is_reached(void **state)
 
 /* A server that ends each watch after an event, or with an error after one, is not asked as fast as it
  * answers. */
-static void watches_that_end_at_once_pause(void **state)
+static void test_watches_ending_at_once_are_delayed(void **state)
 {
     struct stw_informer inf = {.clock = &stw_clock_system, .config = {.backoff_ms = 800}};
     struct stw_reflector r = {.inf = &inf};
@@ -1115,43 +1115,43 @@ static void watches_that_end_at_once_pause(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(watches_that_end_at_once_pause),
-        cmocka_unit_test(list_then_watch),
-        cmocka_unit_test(pages_of_large_objects_are_small),
-        cmocka_unit_test(a_large_object_is_read_while_runs_keep_answers),
-        cmocka_unit_test(a_large_object_waits_for_another),
-        cmocka_unit_test(two_large_objects_do_not_wait_for_each_other),
-        cmocka_unit_test(gone),
-        cmocka_unit_test(out_of_memory),
-        cmocka_unit_test(gone_while_paging),
-        cmocka_unit_test(a_list_without_an_end),
-        cmocka_unit_test(a_list_that_goes_round),
-        cmocka_unit_test(cut_in_a_string),
-        cmocka_unit_test(garbage_in_a_watch),
-        cmocka_unit_test(a_list_with_unreadable_objects),
-        cmocka_unit_test(a_watch_with_unreadable_events),
-        cmocka_unit_test(unreadable_objects_do_not_vanish),
-        cmocka_unit_test(an_unreadable_object_without_a_name),
-        cmocka_unit_test(what_go_writes_is_read),
-        cmocka_unit_test(a_silent_watch),
-        cmocka_unit_test(faults_pass),
-        cmocka_unit_test(a_busy_server_is_no_warning),
-        cmocka_unit_test(a_page_too_large),
-        cmocka_unit_test(a_store_that_went_back),
-        cmocka_unit_test(own_writes),
-        cmocka_unit_test(a_write_while_a_list_is_read),
-        cmocka_unit_test(several_namespaces),
-        cmocka_unit_test(ended_any_time),
-        cmocka_unit_test(many_threads),
-        cmocka_unit_test(versions),
-        cmocka_unit_test(versions_in_the_dark),
-        cmocka_unit_test(a_list_that_stops),
-        cmocka_unit_test(answers_in_pieces),
-        cmocka_unit_test(gone_without_a_trace),
-        cmocka_unit_test(optional),
-        cmocka_unit_test(an_absent_one_is_not_silent),
-        cmocka_unit_test(waits_are_short_while_no_server_is_reached),
-        cmocka_unit_test(not_optional),
+        cmocka_unit_test(test_watches_ending_at_once_are_delayed),
+        cmocka_unit_test(test_list_is_followed_by_a_watch),
+        cmocka_unit_test(test_list_pages_shrink_for_large_objects),
+        cmocka_unit_test(test_large_object_is_read_while_memory_is_used),
+        cmocka_unit_test(test_large_objects_are_read_one_at_a_time),
+        cmocka_unit_test(test_two_large_objects_do_not_wait_for_each_other),
+        cmocka_unit_test(test_expired_version_lists_again),
+        cmocka_unit_test(test_object_without_memory_is_read_again),
+        cmocka_unit_test(test_expired_continue_token_lists_again),
+        cmocka_unit_test(test_endless_list_is_retried_later),
+        cmocka_unit_test(test_circular_list_is_retried_later),
+        cmocka_unit_test(test_truncated_event_is_ignored),
+        cmocka_unit_test(test_garbage_in_a_watch_lists_again),
+        cmocka_unit_test(test_unreadable_objects_in_a_list_are_named),
+        cmocka_unit_test(test_watch_continues_after_unreadable_events),
+        cmocka_unit_test(test_unreadable_objects_are_not_deleted),
+        cmocka_unit_test(test_nameless_unreadable_object_deletes_nothing),
+        cmocka_unit_test(test_unusual_go_json_is_read),
+        cmocka_unit_test(test_silent_watch_is_restarted),
+        cmocka_unit_test(test_transient_faults_are_retried),
+        cmocka_unit_test(test_initializing_storage_is_no_warning),
+        cmocka_unit_test(test_oversized_page_is_halved),
+        cmocka_unit_test(test_restored_store_lists_again),
+        cmocka_unit_test(test_own_writes_are_merged_with_events),
+        cmocka_unit_test(test_own_write_during_a_list_is_kept),
+        cmocka_unit_test(test_several_namespaces_are_watched),
+        cmocka_unit_test(test_informer_ends_at_any_stage),
+        cmocka_unit_test(test_informer_serves_many_threads),
+        cmocka_unit_test(test_server_version_of_a_resource_is_used),
+        cmocka_unit_test(test_best_version_is_used_without_discovery),
+        cmocka_unit_test(test_stalled_list_is_retried_with_smaller_pages),
+        cmocka_unit_test(test_responses_in_small_pieces_are_read),
+        cmocka_unit_test(test_deletion_of_uncached_object_is_reported_on_request),
+        cmocka_unit_test(test_optional_resource_appears_and_disappears),
+        cmocka_unit_test(test_absent_optional_resource_is_not_silent),
+        cmocka_unit_test(test_unreachable_server_is_retried_soon),
+        cmocka_unit_test(test_missing_required_resource_is_not_synced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static const char deployments_out[] = "{\"a\":\"]},{\\\"\"}|{\"b\":[{},[1]]}|{}|
                                       "\"items\":[{\"no\":1}]},\"items\":[]"
                                       " ,\"z\":\"items\"}\n";
 
-static void cut_anywhere(void **state)
+static void test_list_items_are_read_in_any_pieces(void **state)
 {
     (void)state;
     for (size_t piece = 1; piece <= strlen(deployments); piece++) {
@@ -72,7 +72,7 @@ static void cut_anywhere(void **state)
     }
 }
 
-static void forms_of_lists(void **state)
+static void test_list_forms_are_accepted(void **state)
 {
     static const struct {
         const char *text, *out;
@@ -119,7 +119,7 @@ static void forms_of_lists(void **state)
         }
 }
 
-static void objects_of_all_sizes(void **state)
+static void test_list_items_of_all_sizes_are_read(void **state)
 {
     static const int sizes[] = {1, 700, 3, 40, 900, 500, 250, 120, 60, 30, 1};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(8192), want = STW_BUF_INIT(8192);
@@ -140,7 +140,7 @@ static void objects_of_all_sizes(void **state)
 
 /* Fed byte by byte, an object of a megabyte is scanned once, not a million times: the test would take
  * an hour. */
-static void large_objects(void **state)
+static void test_large_list_items_are_scanned_once(void **state)
 {
     enum { SIZE = 1 << 20 };
     stw_autobuf struct stw_buf text = STW_BUF_INIT(2 * SIZE), out = STW_BUF_INIT(2 * SIZE);
@@ -166,7 +166,7 @@ static void write_around(size_t size, struct stw_buf *text)
 }
 
 /* It is skipped, in the memory of the limit, and the objects behind it are read. */
-static void too_large(void **state)
+static void test_oversized_list_item_is_skipped(void **state)
 {
     static const size_t pieces[] = {1000, 16384, 3u << 20, 64u << 20};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(3 * STW_ITEM_MAX_BYTES);
@@ -185,7 +185,7 @@ static void too_large(void **state)
 }
 
 /* As large as is allowed: `{"a":""}` is around the string. */
-static void as_large_as_allowed(void **state)
+static void test_largest_list_item_is_read(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(3 * STW_ITEM_MAX_BYTES);
     stw_autobuf struct stw_buf out = STW_BUF_INIT(3 * STW_ITEM_MAX_BYTES);
@@ -196,7 +196,7 @@ static void as_large_as_allowed(void **state)
     assert_null(strchr(out.data, '#'));
 }
 
-static void too_many_values(void **state)
+static void test_list_item_with_too_many_values_is_skipped(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_ITEM_MAX_BYTES);
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
@@ -212,7 +212,7 @@ static void too_many_values(void **state)
 }
 
 /* Without a way to skip it, it is an error of the list. */
-static void unreadable_is_an_error(void **state)
+static void test_unreadable_list_item_is_an_error(void **state)
 {
     static const char text[] = "{\"items\":[{},{\"a\":}]}";
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
@@ -229,14 +229,14 @@ static void unreadable_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cut_anywhere),
-        cmocka_unit_test(forms_of_lists),
-        cmocka_unit_test(objects_of_all_sizes),
-        cmocka_unit_test(large_objects),
-        cmocka_unit_test(too_large),
-        cmocka_unit_test(as_large_as_allowed),
-        cmocka_unit_test(too_many_values),
-        cmocka_unit_test(unreadable_is_an_error),
+        cmocka_unit_test(test_list_items_are_read_in_any_pieces),
+        cmocka_unit_test(test_list_forms_are_accepted),
+        cmocka_unit_test(test_list_items_of_all_sizes_are_read),
+        cmocka_unit_test(test_large_list_items_are_scanned_once),
+        cmocka_unit_test(test_oversized_list_item_is_skipped),
+        cmocka_unit_test(test_largest_list_item_is_read),
+        cmocka_unit_test(test_list_item_with_too_many_values_is_skipped),
+        cmocka_unit_test(test_unreadable_list_item_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static struct stw_kubeconfig *parse(const char *text)
     return c;
 }
 
-static void fields(void **state)
+static void test_kubeconfig_fields_are_read(void **state)
 {
     (void)state;
     struct stw_kubeconfig *c =
@@ -93,7 +93,7 @@ static void fields(void **state)
     stw_kubeconfig_destroy(c);
 }
 
-static void a_client_certificate_by_path(void **state)
+static void test_client_certificate_is_read_by_path(void **state)
 {
     (void)state;
     struct stw_kubeconfig *c =
@@ -109,7 +109,7 @@ static void a_client_certificate_by_path(void **state)
     stw_kubeconfig_destroy(c);
 }
 
-static void data_beats_path_and_anonymous_is_fine(void **state)
+static void test_inline_data_precedes_paths(void **state)
 {
     (void)state;
     struct stw_kubeconfig *c =
@@ -123,7 +123,7 @@ static void data_beats_path_and_anonymous_is_fine(void **state)
     stw_kubeconfig_destroy(c);
 }
 
-static void refused(void **state)
+static void test_invalid_kubeconfigs_are_refused(void **state)
 {
     static const struct {
         const char *text, *want; /* a part of the error */
@@ -173,7 +173,7 @@ static void refused(void **state)
     }
 }
 
-static void another_user(void **state)
+static void test_impersonation_is_read(void **state)
 {
     (void)state;
     struct stw_kubeconfig *c =
@@ -193,7 +193,7 @@ static void another_user(void **state)
 }
 
 /* A server never runs what a kubeconfig names. */
-static void plugins_are_for_persons(void **state)
+static void test_servers_ignore_credential_plugins(void **state)
 {
     struct stw_kubeconfig *c = NULL;
     struct stw_error err = {0};
@@ -212,7 +212,7 @@ static void plugins_are_for_persons(void **state)
     stw_kubeconfig_destroy(copy);
 }
 
-static void a_wanted_context(void **state)
+static void test_named_context_is_used(void **state)
 {
     const char *text =
         "contexts: [{name: a, context: {cluster: x}}, {name: b, context: {cluster: w}}]\n"
@@ -228,7 +228,7 @@ static void a_wanted_context(void **state)
 
 /* The first file that has a name provides the whole entry; missing files of the list are
  * ignored. */
-static void merged_files(void **state)
+static void test_kubeconfig_files_are_merged(void **state)
 {
     char list[600];
     struct stw_kubeconfig *c = NULL;
@@ -263,7 +263,7 @@ static void merged_files(void **state)
     assert_int_equal(unsetenv("KUBECONFIG"), 0);
 }
 
-static void in_cluster(void **state)
+static void test_in_cluster_config_is_read(void **state)
 {
     struct stw_kubeconfig *c = NULL;
     struct stw_error err;
@@ -285,7 +285,7 @@ static void in_cluster(void **state)
     assert_null(c);
 }
 
-static void too_large(void **state)
+static void test_oversized_kubeconfig_is_refused(void **state)
 {
     size_t len = STW_KUBECONFIG_MAX_BYTES + 1;
     struct stw_kubeconfig *c = NULL;
@@ -302,16 +302,16 @@ static void too_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields),
-        cmocka_unit_test(a_client_certificate_by_path),
-        cmocka_unit_test(data_beats_path_and_anonymous_is_fine),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(another_user),
-        cmocka_unit_test(plugins_are_for_persons),
-        cmocka_unit_test(a_wanted_context),
-        cmocka_unit_test(merged_files),
-        cmocka_unit_test(in_cluster),
-        cmocka_unit_test(too_large),
+        cmocka_unit_test(test_kubeconfig_fields_are_read),
+        cmocka_unit_test(test_client_certificate_is_read_by_path),
+        cmocka_unit_test(test_inline_data_precedes_paths),
+        cmocka_unit_test(test_invalid_kubeconfigs_are_refused),
+        cmocka_unit_test(test_impersonation_is_read),
+        cmocka_unit_test(test_servers_ignore_credential_plugins),
+        cmocka_unit_test(test_named_context_is_used),
+        cmocka_unit_test(test_kubeconfig_files_are_merged),
+        cmocka_unit_test(test_in_cluster_config_is_read),
+        cmocka_unit_test(test_oversized_kubeconfig_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

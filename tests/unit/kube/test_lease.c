@@ -77,7 +77,7 @@ static void end(struct fixture *f)
 #define ABSENT                                                                                     \
     "{'match':'GET " PATH "/l$','status':404,'body':{'kind':'Status','reason':'NotFound'}},"
 
-static void taken_renewed_given_back(void **state)
+static void test_lease_is_acquired_renewed_and_released(void **state)
 {
     struct fixture f;
     (void)state;
@@ -101,7 +101,7 @@ static void taken_renewed_given_back(void **state)
     end(&f);
 }
 
-static void another_holder_runs_out(void **state)
+static void test_expired_lease_of_another_is_acquired(void **state)
 {
     struct fixture f;
     (void)state;
@@ -116,7 +116,7 @@ static void another_holder_runs_out(void **state)
     end(&f);
 }
 
-static void a_free_lease_is_taken_at_once(void **state)
+static void test_free_lease_is_acquired_at_once(void **state)
 {
     struct fixture f;
     (void)state;
@@ -129,7 +129,7 @@ static void a_free_lease_is_taken_at_once(void **state)
 }
 
 /* Whether the server returns errors or does not respond: leading ends after renew_ms. */
-static void lost(void **state)
+static void test_failed_renewals_end_the_leadership(void **state)
 {
     static const char *const faults[] = {"'times':0,'status':500}", "'times':0,'then':'stall'}",
                                          "'times':0,'then':'reset'}"};
@@ -158,7 +158,7 @@ static void lost(void **state)
     }
 }
 
-static void taken_away(void **state)
+static void test_lease_taken_by_another_ends_the_leadership(void **state)
 {
     struct fixture f;
     (void)state;
@@ -175,7 +175,7 @@ static void taken_away(void **state)
 
 /* Another replica led in between and released the lease before our next renewal.  The renewal
  * succeeds, but data that was read before is stale. */
-static void lost_for_a_while(void **state)
+static void test_lease_held_by_another_meanwhile_begins_a_new_term(void **state)
 {
     struct fixture f;
     (void)state;
@@ -204,7 +204,7 @@ static void lost_for_a_while(void **state)
 }
 
 /* Without a renewal the clock closes the fence, whether or not the election thread runs. */
-static void the_fence_outlives_no_renewal(void **state)
+static void test_fence_closes_without_renewal(void **state)
 {
     struct fixture f;
     (void)state;
@@ -220,7 +220,7 @@ static void the_fence_outlives_no_renewal(void **state)
     end(&f);
 }
 
-static void the_watch_wakes_a_candidate(void **state)
+static void test_watch_wakes_a_candidate(void **state)
 {
     struct fixture f;
     (void)state;
@@ -249,14 +249,14 @@ static void the_watch_wakes_a_candidate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(taken_renewed_given_back),
-        cmocka_unit_test(another_holder_runs_out),
-        cmocka_unit_test(a_free_lease_is_taken_at_once),
-        cmocka_unit_test(lost),
-        cmocka_unit_test(taken_away),
-        cmocka_unit_test(lost_for_a_while),
-        cmocka_unit_test(the_fence_outlives_no_renewal),
-        cmocka_unit_test(the_watch_wakes_a_candidate),
+        cmocka_unit_test(test_lease_is_acquired_renewed_and_released),
+        cmocka_unit_test(test_expired_lease_of_another_is_acquired),
+        cmocka_unit_test(test_free_lease_is_acquired_at_once),
+        cmocka_unit_test(test_failed_renewals_end_the_leadership),
+        cmocka_unit_test(test_lease_taken_by_another_ends_the_leadership),
+        cmocka_unit_test(test_lease_held_by_another_meanwhile_begins_a_new_term),
+        cmocka_unit_test(test_fence_closes_without_renewal),
+        cmocka_unit_test(test_watch_wakes_a_candidate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static const char text[] = "{\"a\":\"x\\n\"}\n\n\r\n{\"b\":2}\r\nlast\nrest";
 static const char want[] = "{\"a\":\"x\\n\"}|{\"b\":2}|last|";
 
 /* Split at every pair of positions: always the same lines. */
-static void cut_anywhere(void **state)
+static void test_lines_are_read_in_any_pieces(void **state)
 {
     size_t len = strlen(text);
     (void)state;
@@ -39,7 +39,7 @@ static void cut_anywhere(void **state)
         }
 }
 
-static void byte_by_byte(void **state)
+static void test_lines_are_read_byte_by_byte(void **state)
 {
     struct stw_lines l;
     struct stw_buf out = STW_BUF_INIT(1000);
@@ -54,7 +54,7 @@ static void byte_by_byte(void **state)
 
 /* Of a line over the limit the start is passed on when its end has come, and the lines after it are
  * whole. */
-static void long_lines_are_cut(void **state)
+static void test_long_lines_are_truncated(void **state)
 {
     static const struct {
         const char *first, *second, *want;
@@ -85,7 +85,7 @@ static void long_lines_are_cut(void **state)
     }
 }
 
-static void the_reader_ends_it(void **state)
+static void test_line_callback_ends_the_reading(void **state)
 {
     struct stw_lines l;
     struct stw_buf out = STW_BUF_INIT(1000);
@@ -100,10 +100,10 @@ static void the_reader_ends_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cut_anywhere),
-        cmocka_unit_test(byte_by_byte),
-        cmocka_unit_test(long_lines_are_cut),
-        cmocka_unit_test(the_reader_ends_it),
+        cmocka_unit_test(test_lines_are_read_in_any_pieces),
+        cmocka_unit_test(test_lines_are_read_byte_by_byte),
+        cmocka_unit_test(test_long_lines_are_truncated),
+        cmocka_unit_test(test_line_callback_ends_the_reading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

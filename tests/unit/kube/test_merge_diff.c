@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-static void patches(void **state)
+static void test_merge_patch_contains_the_differences(void **state)
 {
     static const char *const rows[][3] = {
         /* from, to, patch (NULL: none) */
@@ -32,6 +32,6 @@ static void patches(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(patches)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_merge_patch_contains_the_differences)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

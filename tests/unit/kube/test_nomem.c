@@ -62,7 +62,7 @@ static void fill(struct stw_cache *c)
 
 /* However an allocation fails, the index never names an object that is gone.  (With a dangling
  * pointer, AddressSanitizer reports it here, and without it the key is garbage.) */
-static void the_index_after_a_failure(void **state)
+static void test_index_is_consistent_after_failed_allocation(void **state)
 {
     static const char *const texts[] = {NULL, "{\"o\":[\"z\"]}", "{\"o\":[\"y\",\"z\"]}"};
     (void)state;
@@ -95,7 +95,7 @@ static void assert_text(struct stw_cache *c, const char *key, const char *text)
 }
 
 /* A version is either stored or reported as not stored.  The former one then stays. */
-static void a_version_that_cannot_be_stored(void **state)
+static void test_cache_reports_an_unstored_version(void **state)
 {
     static const struct {
         const char *key, *before;
@@ -126,8 +126,8 @@ static void a_version_that_cannot_be_stored(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_version_that_cannot_be_stored),
-        cmocka_unit_test(the_index_after_a_failure),
+        cmocka_unit_test(test_cache_reports_an_unstored_version),
+        cmocka_unit_test(test_index_is_consistent_after_failed_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

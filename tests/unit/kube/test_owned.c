@@ -73,7 +73,7 @@ static char *with_template_of(const struct document *d)
 }
 
 /* The template that was applied can be taken from the live object, with all that the server added. */
-static void the_template_that_was_applied(void **state)
+static void test_applied_template_is_extracted(void **state)
 {
     struct document want, live, drifted, kept, other, part;
     struct stw_hash wanted, got, changed;
@@ -110,7 +110,7 @@ static void the_template_that_was_applied(void **state)
 
 /* Elements are in the order of the live list, not in that of the fields; those of other clients are
  * left out. */
-static void elements_keep_their_order(void **state)
+static void test_owned_elements_keep_their_order(void **state)
 {
     struct document live, kept;
     (void)state;
@@ -133,7 +133,7 @@ static void elements_keep_their_order(void **state)
     done(&live);
 }
 
-static void recorded(void **state)
+static void test_owned_fields_are_read_from_recorded_objects(void **state)
 {
     static const struct {
         const char *name, *diff;
@@ -168,7 +168,7 @@ static void recorded(void **state)
 }
 
 /* Whether two texts have the same digest. */
-static void digests(void **state)
+static void test_digests_ignore_order_and_form(void **state)
 {
     static const struct {
         const char *a, *b;
@@ -206,7 +206,7 @@ static void digests(void **state)
 }
 
 /* What a newer server writes: sets by value, elements by index, atomic maps as leaves. */
-static void other_forms_of_fields(void **state)
+static void test_other_forms_of_managed_fields_are_read(void **state)
 {
     struct document want, live;
     (void)state;
@@ -230,7 +230,7 @@ static void other_forms_of_fields(void **state)
 }
 
 /* One more key in a selector, in nodeSelector, or in the data of an envFrom. */
-static void whole_maps(void **state)
+static void test_selector_maps_are_owned_as_a_whole(void **state)
 {
     static const struct {
         const char *want, *fields, *more;
@@ -288,7 +288,7 @@ static char *write_many(const char *head, const char *prefix, const char *value,
 }
 
 /* Each name in each member would be 3.6 billion steps: longer than this test may take. */
-static void very_many_fields(void **state)
+static void test_many_managed_fields_are_read_quickly(void **state)
 {
     struct document want, live;
     (void)state;
@@ -343,7 +343,7 @@ static void scan_live(struct document *d, const char *fields, const char *member
 }
 
 /* Each list is short enough; the names in all of them together would take seconds. */
-static void many_lists_count_together(void **state)
+static void test_many_lists_have_a_common_limit(void **state)
 {
     struct document want, live;
     stw_autofree char *fields = write_lists(true, LISTS), *members = write_lists(false, LISTS);
@@ -381,7 +381,7 @@ static char *write_identities(void)
 }
 
 /* The element has very many values, each of which would be read once for each of them. */
-static void an_element_of_many_identities(void **state)
+static void test_element_with_many_identities_is_read_quickly(void **state)
 {
     struct stw_hash digests[2];
     stw_autofree char *identities = write_identities(), *fields = NULL;
@@ -404,7 +404,7 @@ static void an_element_of_many_identities(void **state)
 }
 
 /* What is compared on another thread has the same limit. */
-static void many_lists_of_a_template(void **state)
+static void test_template_lists_have_a_common_limit(void **state)
 {
     struct document live;
     struct stw_buf out = STW_BUF_INIT(16u << 20);
@@ -419,7 +419,7 @@ static void many_lists_of_a_template(void **state)
     done(&live);
 }
 
-static void diff_is_capped(void **state)
+static void test_list_of_differences_is_capped(void **state)
 {
     struct document want, live;
     struct stw_buf names = STW_BUF_INIT(1000);
@@ -433,7 +433,7 @@ static void diff_is_capped(void **state)
     done(&live);
 }
 
-static void controllers(void **state)
+static void test_controlling_owner_is_read(void **state)
 {
     char kind[64], name[254], uid[64];
     struct document d;
@@ -460,7 +460,7 @@ static void controllers(void **state)
 
 /* A member that is no longer wanted is removed as a whole, with the defaults of the server.  Single
  * values and elements of lists are removed by the apply itself. */
-static void leftovers(void **state)
+static void test_unwanted_members_are_removed_as_a_whole(void **state)
 {
     static const char live[] =
         "{\"metadata\":{\"managedFields\":[{\"manager\":\"m\",\"operation\":\"Apply\",\"fieldsV1\":"
@@ -504,19 +504,19 @@ static void leftovers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recorded),
-        cmocka_unit_test(the_template_that_was_applied),
-        cmocka_unit_test(elements_keep_their_order),
-        cmocka_unit_test(digests),
-        cmocka_unit_test(other_forms_of_fields),
-        cmocka_unit_test(whole_maps),
-        cmocka_unit_test(very_many_fields),
-        cmocka_unit_test(many_lists_count_together),
-        cmocka_unit_test(an_element_of_many_identities),
-        cmocka_unit_test(many_lists_of_a_template),
-        cmocka_unit_test(diff_is_capped),
-        cmocka_unit_test(controllers),
-        cmocka_unit_test(leftovers),
+        cmocka_unit_test(test_owned_fields_are_read_from_recorded_objects),
+        cmocka_unit_test(test_applied_template_is_extracted),
+        cmocka_unit_test(test_owned_elements_keep_their_order),
+        cmocka_unit_test(test_digests_ignore_order_and_form),
+        cmocka_unit_test(test_other_forms_of_managed_fields_are_read),
+        cmocka_unit_test(test_selector_maps_are_owned_as_a_whole),
+        cmocka_unit_test(test_many_managed_fields_are_read_quickly),
+        cmocka_unit_test(test_many_lists_have_a_common_limit),
+        cmocka_unit_test(test_element_with_many_identities_is_read_quickly),
+        cmocka_unit_test(test_template_lists_have_a_common_limit),
+        cmocka_unit_test(test_list_of_differences_is_capped),
+        cmocka_unit_test(test_controlling_owner_is_read),
+        cmocka_unit_test(test_unwanted_members_are_removed_as_a_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static int walk(struct seen *seen, struct stw_error *err)
     return stw_pages_each(fake.client, &q, see, seen, err);
 }
 
-static void all_pages(void **state)
+static void test_all_pages_are_read(void **state)
 {
     struct seen seen = {0};
     struct stw_error err = {0};
@@ -54,7 +54,7 @@ static void all_pages(void **state)
     assert_int_equal(fake_count(&fake, "GET /api/v1/namespaces/n/services?limit=2"), 2);
 }
 
-static void an_end_in_between(void **state)
+static void test_callback_ends_the_paging(void **state)
 {
     struct seen seen = {.stop_at = 2};
     struct stw_error err = {0};
@@ -65,7 +65,7 @@ static void an_end_in_between(void **state)
     assert_int_equal(fake_count(&fake, "continue"), 0);
 }
 
-static void no_list_and_an_empty_one(void **state)
+static void test_missing_and_empty_lists_are_handled(void **state)
 {
     struct seen seen = {0};
     struct stw_error err = {0};
@@ -81,7 +81,7 @@ static void no_list_and_an_empty_one(void **state)
 }
 
 /* A page that is too large for the server is requested again, with half as many objects. */
-static void a_page_that_is_too_large(void **state)
+static void test_oversized_page_is_halved(void **state)
 {
     struct seen seen = {0};
     struct stw_error err = {0};
@@ -93,7 +93,7 @@ static void a_page_that_is_too_large(void **state)
 }
 
 /* The same for one that does not arrive in time, at most three times: the server may be silent. */
-static void a_page_that_is_too_slow(void **state)
+static void test_slow_page_is_halved(void **state)
 {
     struct stw_pages q = {.resource = &stw_res_service, .ns = "n", .page_size = 64};
     struct seen seen = {0};
@@ -126,7 +126,7 @@ static int see_no_more(void *ctx, struct stw_json object)
 }
 
 /* A run lists beside many others: an object is counted while it is read, and costs only itself. */
-static void objects_of_a_run_are_counted(void **state)
+static void test_listed_objects_are_counted_in_memory(void **state)
 {
     stw_autobuf struct stw_buf seen = STW_BUF_INIT(4096);
     struct stw_error err = {0};
@@ -171,7 +171,7 @@ static int ask_about(void *ctx, struct stw_json object)
     return stw_kube_get(fake.client, &stw_res_service, "n", name, &text, NULL);
 }
 
-static void a_list_without_an_end(void **state)
+static void test_endless_list_is_an_error(void **state)
 {
     struct seen seen = {0};
     struct stw_error err = {0};
@@ -184,7 +184,7 @@ static void a_list_without_an_end(void **state)
     assert_int_equal(fake_count(&fake, "limit"), 101);
 }
 
-static void a_list_that_goes_round(void **state)
+static void test_circular_list_is_an_error(void **state)
 {
     struct seen seen = {0};
     struct stw_error err = {0};
@@ -203,7 +203,7 @@ static void a_list_that_goes_round(void **state)
     assert_in_range(fake_count(&fake, "limit"), 4, 12);
 }
 
-static void requests_come_after_the_list(void **state)
+static void test_callbacks_run_after_the_list(void **state)
 {
     struct asked asked = {0};
     struct stw_error err = {0};
@@ -224,15 +224,19 @@ static void requests_come_after_the_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(all_pages, fake_set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(an_end_in_between, fake_set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(no_list_and_an_empty_one, fake_set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(a_page_that_is_too_large, fake_set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(a_page_that_is_too_slow, fake_set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(objects_of_a_run_are_counted, fake_set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(a_list_that_goes_round, fake_set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(a_list_without_an_end, fake_set_up, fake_tear_down),
-        cmocka_unit_test_setup_teardown(requests_come_after_the_list, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_all_pages_are_read, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_callback_ends_the_paging, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_missing_and_empty_lists_are_handled, fake_set_up,
+                                        fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_oversized_page_is_halved, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_slow_page_is_halved, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_listed_objects_are_counted_in_memory, fake_set_up,
+                                        fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_circular_list_is_an_error, fake_set_up,
+                                        fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_endless_list_is_an_error, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_callbacks_run_after_the_list, fake_set_up,
+                                        fake_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

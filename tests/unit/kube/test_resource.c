@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-static void paths(void **state)
+static void test_resource_paths_are_built(void **state)
 {
     static const struct {
         const struct stw_resource *r;
@@ -32,7 +32,7 @@ static void paths(void **state)
     }
 }
 
-static void api_versions(void **state)
+static void test_api_versions_are_written(void **state)
 {
     struct stw_buf out = STW_BUF_INIT(100);
     (void)state;
@@ -44,7 +44,7 @@ static void api_versions(void **state)
     stw_buf_done(&out);
 }
 
-static void keys(void **state)
+static void test_object_keys_are_split_and_joined(void **state)
 {
     static const char *const rows[][3] = {
         {"ns", "name", "ns/name"}, {"", "name", "name"}, {NULL, "name", "name"}};
@@ -62,9 +62,9 @@ static void keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths),
-        cmocka_unit_test(api_versions),
-        cmocka_unit_test(keys),
+        cmocka_unit_test(test_resource_paths_are_built),
+        cmocka_unit_test(test_api_versions_are_written),
+        cmocka_unit_test(test_object_keys_are_split_and_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static void write_json(const char *text, struct stw_buf *out)
     "{'manager':'us','operation':'Apply','subresource':'scale',"                                   \
     "'fieldsV1':{'f:spec':{'f:replicas':{}}}}]}"
 
-static void fields(void **state)
+static void test_shadow_lists_differing_fields(void **state)
 {
     static const struct {
         const char *desired, *live, *want;
@@ -63,7 +63,7 @@ static void fields(void **state)
     }
 }
 
-static void restarts(void **state)
+static void test_shadow_recognises_restarts(void **state)
 {
     (void)state;
     assert_false(stw_shadow_restarts(""));
@@ -73,7 +73,7 @@ static void restarts(void **state)
 }
 
 /* Deep and broken managedFields end. */
-static void hostile(void **state)
+static void test_shadow_survives_malformed_managed_fields(void **state)
 {
     stw_autobuf struct stw_buf live = STW_BUF_INIT(1u << 20), desired = live, out = live;
     (void)state;
@@ -99,9 +99,9 @@ static void hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields),
-        cmocka_unit_test(restarts),
-        cmocka_unit_test(hostile),
+        cmocka_unit_test(test_shadow_lists_differing_fields),
+        cmocka_unit_test(test_shadow_recognises_restarts),
+        cmocka_unit_test(test_shadow_survives_malformed_managed_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static void as_jansson(void **state)
+static void test_tree_is_written_as_by_jansson(void **state)
 {
     static const char *const texts[] = {
         "{}",
@@ -41,7 +41,7 @@ static json_t *read_text(const char *text)
 }
 
 /* The tree of tokens is that of jansson, and has what jansson refuses. */
-static void reads_tokens(void **state)
+static void test_tree_is_read_as_by_jansson(void **state)
 {
     static const struct {
         const char *text, *want; /* NULL: as jansson reads it */
@@ -64,7 +64,7 @@ static void reads_tokens(void **state)
     assert_null(stw_tree_read(STW_JSON_NONE));
 }
 
-static void no_room(void **state)
+static void test_tree_beyond_the_buffer_is_an_error(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(4);
     json_auto_t *tree = json_pack("{s:s}", "a", "too long");
@@ -72,7 +72,7 @@ static void no_room(void **state)
     assert_int_equal(stw_tree_write(tree, &out), -1);
 }
 
-static void too_deep(void **state)
+static void test_too_deep_tree_is_an_error(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1u << 20);
     json_t *tree = json_array();
@@ -83,7 +83,7 @@ static void too_deep(void **state)
     json_decref(tree);
 }
 
-static void no_text_is_no_member(void **state)
+static void test_empty_text_adds_no_member(void **state)
 {
     json_auto_t *tree = json_object();
     (void)state;
@@ -96,7 +96,7 @@ static void no_text_is_no_member(void **state)
 }
 
 /* Any client that may write a status can put any number there. */
-static void counts_do_not_overflow(void **state)
+static void test_large_counts_are_capped(void **state)
 {
     static const struct {
         const char *json;
@@ -132,7 +132,7 @@ static void assert_missing(unsigned line, json_t *tree, const char *want)
 }
 #define MISSING(want, ...) assert_missing(__LINE__, stw_tree_pack(__VA_ARGS__), (want))
 
-static void a_value_that_is_null_is_named(void **state)
+static void test_null_value_is_named(void **state)
 {
     const char *none = NULL;
     json_t *no_tree = NULL;
@@ -150,7 +150,7 @@ static void a_value_that_is_null_is_named(void **state)
     MISSING("", "{s:s}", "a", "\xff"); /* not UTF-8: nothing is NULL */
 }
 
-static void a_tree_is_packed_as_by_jansson(void **state)
+static void test_tree_is_packed_as_by_jansson(void **state)
 {
     char path[STW_TREE_PATH_LEN];
     const char *none = NULL;
@@ -165,7 +165,7 @@ static void a_tree_is_packed_as_by_jansson(void **state)
 }
 
 /* The first word says of what; it is said once. */
-static void the_error_names_the_value_once(void **state)
+static void test_pack_error_names_the_value_once(void **state)
 {
     struct stw_error err = {0};
     const char *none = NULL;
@@ -180,15 +180,15 @@ static void the_error_names_the_value_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_jansson),
-        cmocka_unit_test(reads_tokens),
-        cmocka_unit_test(no_room),
-        cmocka_unit_test(too_deep),
-        cmocka_unit_test(no_text_is_no_member),
-        cmocka_unit_test(counts_do_not_overflow),
-        cmocka_unit_test(a_value_that_is_null_is_named),
-        cmocka_unit_test(a_tree_is_packed_as_by_jansson),
-        cmocka_unit_test(the_error_names_the_value_once),
+        cmocka_unit_test(test_tree_is_written_as_by_jansson),
+        cmocka_unit_test(test_tree_is_read_as_by_jansson),
+        cmocka_unit_test(test_tree_beyond_the_buffer_is_an_error),
+        cmocka_unit_test(test_too_deep_tree_is_an_error),
+        cmocka_unit_test(test_empty_text_adds_no_member),
+        cmocka_unit_test(test_large_counts_are_capped),
+        cmocka_unit_test(test_null_value_is_named),
+        cmocka_unit_test(test_tree_is_packed_as_by_jansson),
+        cmocka_unit_test(test_pack_error_names_the_value_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static void scan(const char *text, struct stw_buf *json, struct stw_json_doc *do
         fail_msg("%s: %s", text, err.text);
 }
 
-static void differences_of_crds(void **state)
+static void test_crd_differences_are_found(void **state)
 {
     static const struct {
         const char *ours, *theirs, *path; /* NULL: no difference */
@@ -68,7 +68,7 @@ static void differences_of_crds(void **state)
 #define POLICY(types, rules)                                                                       \
     "{'spec':{'podSelector':{'matchLabels':{'app':'steward'}}" types ",'ingress':" rules "}}"
 
-static void policies(void **state)
+static void test_network_policies_are_evaluated(void **state)
 {
     static const struct {
         const char *policy;
@@ -129,7 +129,7 @@ static void service(const char *steps, const char *said)
     assert_int_equal(d.report.unchecked, strstr(said, "not checked") ? 1 : 0);
 }
 
-static void who_is_behind_the_service(void **state)
+static void test_service_endpoints_are_checked(void **state)
 {
     static const struct {
         const char *steps, *said;
@@ -169,7 +169,7 @@ static void who_is_behind_the_service(void **state)
     assert_int_equal(fake_count(&fake, "/endpoints/"), 2);
 }
 
-static void features(void **state)
+static void test_missing_server_features_are_listed(void **state)
 {
     static const struct {
         int minor;
@@ -208,7 +208,7 @@ static void report(bool json, unsigned unchecked, char *out, size_t size, int wa
     (void)fclose(c.out);
 }
 
-static void reports(void **state)
+static void test_doctor_reports_are_formatted(void **state)
 {
     char out[1024];
     (void)state;
@@ -231,11 +231,12 @@ static void reports(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(differences_of_crds),
-        cmocka_unit_test(policies),
-        cmocka_unit_test_setup_teardown(who_is_behind_the_service, fake_set_up, fake_tear_down),
-        cmocka_unit_test(features),
-        cmocka_unit_test(reports),
+        cmocka_unit_test(test_crd_differences_are_found),
+        cmocka_unit_test(test_network_policies_are_evaluated),
+        cmocka_unit_test_setup_teardown(test_service_endpoints_are_checked, fake_set_up,
+                                        fake_tear_down),
+        cmocka_unit_test(test_missing_server_features_are_listed),
+        cmocka_unit_test(test_doctor_reports_are_formatted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

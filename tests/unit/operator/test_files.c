@@ -68,7 +68,7 @@ static void on_error(void *ctx, const char *name, const char *why)
     stw_buf_addf(ctx, "!%s %s", name ? name : "", why);
 }
 
-static void test_folder_in_order(void **state)
+static void test_files_are_visited_in_order(void **state)
 {
     (void)state;
     stw_autobuf struct stw_buf seen = STW_BUF_INIT(1000);
@@ -76,7 +76,7 @@ static void test_folder_in_order(void **state)
     assert_string_equal(stw_buf_str(&seen), "hyabc");
 }
 
-static void test_folder_without_subfolders(void **state)
+static void test_subfolders_can_be_excluded(void **state)
 {
     (void)state;
     stw_autobuf struct stw_buf seen = STW_BUF_INIT(1000);
@@ -84,7 +84,7 @@ static void test_folder_without_subfolders(void **state)
     assert_string_equal(stw_buf_str(&seen), "hyab");
 }
 
-static void test_missing(void **state)
+static void test_missing_file_is_reported(void **state)
 {
     (void)state;
     stw_autobuf struct stw_buf seen = STW_BUF_INIT(1000);
@@ -95,9 +95,9 @@ static void test_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folder_in_order),
-        cmocka_unit_test(test_folder_without_subfolders),
-        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_files_are_visited_in_order),
+        cmocka_unit_test(test_subfolders_can_be_excluded),
+        cmocka_unit_test(test_missing_file_is_reported),
     };
     return cmocka_run_group_tests(tests, make, drop);
 }

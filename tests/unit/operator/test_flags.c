@@ -55,7 +55,7 @@ static int parse(const char *const *args, struct sample *s, struct stw_error *er
     return stw_flags_parse(&own, table, s, argc, argv, &operands, err);
 }
 
-static void test_values(void **state)
+static void test_flag_values_are_parsed(void **state)
 {
     (void)state;
     struct sample s = {0};
@@ -70,7 +70,7 @@ static void test_values(void **state)
     stw_flags_done(table, &s);
 }
 
-static void test_defaults_and_off(void **state)
+static void test_flags_have_defaults_and_can_be_off(void **state)
 {
     (void)state;
     struct sample s = {.leader_elect = true};
@@ -83,7 +83,7 @@ static void test_defaults_and_off(void **state)
     stw_flags_done(table, &s);
 }
 
-static void test_refusals(void **state)
+static void test_invalid_flags_are_refused(void **state)
 {
     (void)state;
     static const struct call calls[] = {
@@ -106,7 +106,7 @@ static void test_refusals(void **state)
     }
 }
 
-static void test_help(void **state)
+static void test_flag_help_is_printed(void **state)
 {
     (void)state;
     struct sample s = {0};
@@ -129,7 +129,7 @@ static int subcommand(const struct stw_call *call, void *settings, int count, ch
     return 40;
 }
 
-static void test_run(void **state)
+static void test_command_runs_with_its_flags(void **state)
 {
     (void)state;
     char name[] = "test", first[] = "first", flag[] = "-ldebug", second[] = "second";
@@ -145,7 +145,7 @@ static void test_run(void **state)
     assert_null(s.log_level);
 }
 
-static void test_output(void **state)
+static void test_output_format_is_parsed(void **state)
 {
     (void)state;
     bool json = false;
@@ -178,7 +178,7 @@ static int with_file(const char *yaml, const char *arg, struct sample *s, struct
     return r;
 }
 
-static void test_file(void **state)
+static void test_configuration_file_sets_flags(void **state)
 {
     (void)state;
     struct sample s = {0};
@@ -195,7 +195,7 @@ static void test_file(void **state)
     stw_flags_done(table, &s);
 }
 
-static void test_file_errors(void **state)
+static void test_configuration_file_errors_name_the_line(void **state)
 {
     (void)state;
     static const struct {
@@ -222,10 +222,14 @@ static void test_file_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),   cmocka_unit_test(test_defaults_and_off),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_help),
-        cmocka_unit_test(test_run),      cmocka_unit_test(test_output),
-        cmocka_unit_test(test_file),     cmocka_unit_test(test_file_errors),
+        cmocka_unit_test(test_flag_values_are_parsed),
+        cmocka_unit_test(test_flags_have_defaults_and_can_be_off),
+        cmocka_unit_test(test_invalid_flags_are_refused),
+        cmocka_unit_test(test_flag_help_is_printed),
+        cmocka_unit_test(test_command_runs_with_its_flags),
+        cmocka_unit_test(test_output_format_is_parsed),
+        cmocka_unit_test(test_configuration_file_sets_flags),
+        cmocka_unit_test(test_configuration_file_errors_name_the_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

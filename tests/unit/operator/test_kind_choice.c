@@ -24,7 +24,7 @@ static const struct stw_operator op = {
     .controllers = (const struct stw_controller *const[]){&lamps, &bulbs, &wires, NULL},
 };
 
-static void chooses_in_the_order_of_the_program(void **state)
+static void test_chosen_kinds_keep_the_program_order(void **state)
 {
     static const char *const same[] = {"Wire,Lamp", "lamp,WIRES", "wires,lamps,Lamp"};
     struct stw_kind_choice c;
@@ -43,7 +43,7 @@ static void chooses_in_the_order_of_the_program(void **state)
     }
 }
 
-static void has_all_without_a_choice(void **state)
+static void test_all_kinds_are_the_default(void **state)
 {
     struct stw_kind_choice c;
     (void)state;
@@ -55,7 +55,7 @@ static void has_all_without_a_choice(void **state)
     assert_false(stw_kinds_are_some(&op)); /* has no list of others at all */
 }
 
-static void names_what_is_wrong(void **state)
+static void test_invalid_kind_choice_is_named(void **state)
 {
     static const struct {
         const char *names, *error;
@@ -76,7 +76,7 @@ static void names_what_is_wrong(void **state)
     }
 }
 
-static void survives_long_names(void **state)
+static void test_long_kind_names_are_refused(void **state)
 {
     char names[70000];
     struct stw_kind_choice c;
@@ -93,10 +93,10 @@ static void survives_long_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chooses_in_the_order_of_the_program),
-        cmocka_unit_test(has_all_without_a_choice),
-        cmocka_unit_test(names_what_is_wrong),
-        cmocka_unit_test(survives_long_names),
+        cmocka_unit_test(test_chosen_kinds_keep_the_program_order),
+        cmocka_unit_test(test_all_kinds_are_the_default),
+        cmocka_unit_test(test_invalid_kind_choice_is_named),
+        cmocka_unit_test(test_long_kind_names_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

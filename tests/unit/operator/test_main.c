@@ -156,7 +156,7 @@ static int run(const struct stw_operator *o, char *out, size_t size, const char 
     return status;
 }
 
-static void names_its_commands(void **state)
+static void test_help_lists_the_commands(void **state)
 {
     char out[8192];
     (void)state;
@@ -171,7 +171,7 @@ static void names_its_commands(void **state)
     assert_int_equal(run(&op, out, sizeof(out), "lamps blink twice"), 7);
 }
 
-static void prints_its_own_kinds(void **state)
+static void test_print_shows_own_kinds(void **state)
 {
     static char out[65536];
     (void)state;
@@ -200,7 +200,7 @@ static int validate(const char *options, const char *spec)
     return status;
 }
 
-static void applies_its_rules_and_options(void **state)
+static void test_validate_applies_own_rules_and_options(void **state)
 {
     char out[8192];
     (void)state;
@@ -220,7 +220,7 @@ static void applies_its_rules_and_options(void **state)
 }
 
 /* The mistake is named, and the command does nothing. */
-static void every_command_refuses_wrong_tables(void **state)
+static void test_every_command_refuses_invalid_tables(void **state)
 {
     static const char *const lines[] = {
         "lamps run",     "lamps webhook", "lamps validate x.yaml", "lamps print crds",
@@ -248,10 +248,10 @@ static void every_command_refuses_wrong_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_its_commands),
-        cmocka_unit_test(prints_its_own_kinds),
-        cmocka_unit_test(applies_its_rules_and_options),
-        cmocka_unit_test(every_command_refuses_wrong_tables),
+        cmocka_unit_test(test_help_lists_the_commands),
+        cmocka_unit_test(test_print_shows_own_kinds),
+        cmocka_unit_test(test_validate_applies_own_rules_and_options),
+        cmocka_unit_test(test_every_command_refuses_invalid_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static void quiet(void)
     stw_log_setup(STW_LOG_TEXT, STW_LOG_INFO, open("/dev/null", O_WRONLY | O_CLOEXEC));
 }
 
-static void the_level_follows_the_file(void **state)
+static void test_log_level_follows_the_file(void **state)
 {
     static const struct {
         const char *text;
@@ -54,7 +54,7 @@ static void the_level_follows_the_file(void **state)
     }
 }
 
-static void the_command_line_wins(void **state)
+static void test_command_line_log_level_wins(void **state)
 {
     struct stw_settings settings = {.config = (char[]){"steward.yaml"}, .log_level_given = true};
     (void)state;
@@ -70,7 +70,7 @@ static struct stw_call call_of(int argc, char **argv)
     return (struct stw_call){&op, &stw_command_run, argc, argv};
 }
 
-static void what_the_command_line_gives(void **state)
+static void test_command_line_settings_are_recognised(void **state)
 {
     char *with[] = {(char[]){"run"}, (char[]){"--log-level=warn"}, NULL};
     char *without[] = {(char[]){"run"}, (char[]){"--log-format=text"}, NULL};
@@ -87,7 +87,7 @@ static void what_the_command_line_gives(void **state)
 }
 
 /* A shorter list of namespaces, or of clients of the webhook, would be another setting. */
-static void a_list_is_whole_or_an_error(void **state)
+static void test_list_without_memory_is_an_error(void **state)
 {
     char **list;
     struct stw_error err = {0};
@@ -115,10 +115,10 @@ static void a_list_is_whole_or_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_level_follows_the_file),
-        cmocka_unit_test(the_command_line_wins),
-        cmocka_unit_test(what_the_command_line_gives),
-        cmocka_unit_test(a_list_is_whole_or_an_error),
+        cmocka_unit_test(test_log_level_follows_the_file),
+        cmocka_unit_test(test_command_line_log_level_wins),
+        cmocka_unit_test(test_command_line_settings_are_recognised),
+        cmocka_unit_test(test_list_without_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

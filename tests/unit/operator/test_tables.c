@@ -182,7 +182,7 @@ static void assert_says(unsigned line, const char *want)
 }
 #define WRONG(change, want) ((change), assert_says(__LINE__, (want)))
 
-static void right_tables_are_accepted(void **state)
+static void test_valid_tables_are_accepted(void **state)
 {
     (void)state;
     assert_says(__LINE__, NULL);
@@ -191,7 +191,7 @@ static void right_tables_are_accepted(void **state)
     WRONG(rules[0].type = STW_CEL_TRANSITION, NULL);
 }
 
-static void mistakes_in_fields_are_named(void **state)
+static void test_mistakes_in_fields_are_named(void **state)
 {
     (void)state;
     WRONG(fields[WATTS].def = "60W", "Lamp: spec.watts: the default 60W is not JSON");
@@ -212,7 +212,7 @@ static void mistakes_in_fields_are_named(void **state)
     WRONG(fields[WATTS].min = 101, "spec.watts: its range ends before it begins");
 }
 
-static void mistakes_in_a_kind_are_named(void **state)
+static void test_mistakes_in_a_kind_are_named(void **state)
 {
     (void)state;
     WRONG(kind.spec_size = 0, "Lamp: .spec_size is missing");
@@ -239,7 +239,7 @@ static void mistakes_in_a_kind_are_named(void **state)
     WRONG(versions[0].spec = NULL, "Lamp: version v1alpha1 has no fields");
 }
 
-static void mistakes_in_rules_are_named(void **state)
+static void test_mistakes_in_rules_are_named(void **state)
 {
     (void)state;
     WRONG(rules[0].at = "watt", "Lamp: spec.watt: a rule in CEL is at this field, which does not");
@@ -256,7 +256,7 @@ static void mistakes_in_rules_are_named(void **state)
     WRONG(cel[0].rule = "self.length < 3", "spec.color: a rule in CEL uses self.length");
 }
 
-static void mistakes_in_a_controller_are_named(void **state)
+static void test_mistakes_in_a_controller_are_named(void **state)
 {
     static const struct stw_resource cluster_role = {"rbac.authorization.k8s.io", "v1",
                                                      "ClusterRole", "clusterroles", false};
@@ -284,7 +284,7 @@ static void mistakes_in_a_controller_are_named(void **state)
     WRONG((rows[0].watch = &jobs, jobs.resource = &cluster_role), "clusterroles are cluster-wide");
 }
 
-static void mistakes_between_tables_are_named(void **state)
+static void test_mistakes_between_tables_are_named(void **state)
 {
     (void)state;
     WRONG(op.name = "Lamps", "the name of an operator must be a DNS label");
@@ -308,12 +308,12 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_tables_are_accepted),
-        cmocka_unit_test(mistakes_in_fields_are_named),
-        cmocka_unit_test(mistakes_in_a_kind_are_named),
-        cmocka_unit_test(mistakes_in_rules_are_named),
-        cmocka_unit_test(mistakes_in_a_controller_are_named),
-        cmocka_unit_test(mistakes_between_tables_are_named),
+        cmocka_unit_test(test_valid_tables_are_accepted),
+        cmocka_unit_test(test_mistakes_in_fields_are_named),
+        cmocka_unit_test(test_mistakes_in_a_kind_are_named),
+        cmocka_unit_test(test_mistakes_in_rules_are_named),
+        cmocka_unit_test(test_mistakes_in_a_controller_are_named),
+        cmocka_unit_test(test_mistakes_between_tables_are_named),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-static void test_text_is_cut_at_columns(void **state)
+static void test_text_is_truncated_at_columns(void **state)
 {
     static const struct {
         const char *text;
@@ -36,7 +36,7 @@ static void test_text_is_cut_at_columns(void **state)
     }
 }
 
-static void durations(void **state)
+static void test_durations_are_formatted(void **state)
 {
     static const struct {
         double seconds;
@@ -52,7 +52,7 @@ static void durations(void **state)
     }
 }
 
-static void writes_of_metrics(void **state)
+static void test_writes_are_counted_from_metrics(void **state)
 {
     double writes = 0;
     (void)state;
@@ -122,7 +122,7 @@ static void expect_line(const char *page, const char *line)
     "'workersMax':4,'runs':" runs ",'failedRuns':" failed                                          \
     ",'inWork':[{'name':'a','seconds':0.5},{'name':'b','seconds':75.0}]}]"
 
-static void a_page(void **state)
+static void test_page_shows_replicas_and_objects(void **state)
 {
     struct stw_top_look look = {0};
     (void)state;
@@ -170,7 +170,7 @@ static void a_page(void **state)
 }
 
 /* What it did in its time is over. */
-static void a_former_leader(void **state)
+static void test_former_leader_shows_no_objects(void **state)
 {
     struct stw_top_look look = {0};
     (void)state;
@@ -185,7 +185,7 @@ static void a_former_leader(void **state)
     stw_top_look_done(&look);
 }
 
-static void who_reads_a_resource(void **state)
+static void test_resource_row_names_its_kinds(void **state)
 {
     struct stw_top_look look = {0};
     (void)state;
@@ -201,7 +201,7 @@ static void who_reads_a_resource(void **state)
 }
 
 /* Between two looks; a process that has started again is another one. */
-static void rates(void **state)
+static void test_rates_are_computed_between_two_reads(void **state)
 {
     struct stw_top_look before = {0}, now = {0};
     (void)state;
@@ -228,7 +228,7 @@ static void rates(void **state)
 }
 
 /* What a tenant names, and a report that no version writes. */
-static void hostile_reports(void **state)
+static void test_malformed_reports_are_survived(void **state)
 {
     static const char *const reports[] = {
         "{}",
@@ -257,7 +257,7 @@ static void hostile_reports(void **state)
     }
 }
 
-static void too_many_rows(void **state)
+static void test_number_of_rows_is_limited(void **state)
 {
     struct stw_top_look look = {0};
     stw_autobuf struct stw_buf json = STW_BUF_INIT(1u << 20);
@@ -281,7 +281,7 @@ static void expect_fit(unsigned width, unsigned height, unsigned from, const cha
     assert_string_equal(stw_buf_str(&out), want);
 }
 
-static void windows(void **state)
+static void test_page_fits_the_window(void **state)
 {
     (void)state;
 #define END "\x1b[K\n"
@@ -297,7 +297,7 @@ static void windows(void **state)
     expect_fit(80, 24, 9, "\x1b[Hheader" END "one line" END "two" END "three" END "\x1b[J");
 }
 
-static void keys(void **state)
+static void test_keys_map_to_actions(void **state)
 {
     static const struct {
         const char *typed;
@@ -326,17 +326,17 @@ static void keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text_is_cut_at_columns),
-        cmocka_unit_test(durations),
-        cmocka_unit_test(writes_of_metrics),
-        cmocka_unit_test(a_page),
-        cmocka_unit_test(a_former_leader),
-        cmocka_unit_test(who_reads_a_resource),
-        cmocka_unit_test(keys),
-        cmocka_unit_test(rates),
-        cmocka_unit_test(hostile_reports),
-        cmocka_unit_test(too_many_rows),
-        cmocka_unit_test(windows),
+        cmocka_unit_test(test_text_is_truncated_at_columns),
+        cmocka_unit_test(test_durations_are_formatted),
+        cmocka_unit_test(test_writes_are_counted_from_metrics),
+        cmocka_unit_test(test_page_shows_replicas_and_objects),
+        cmocka_unit_test(test_former_leader_shows_no_objects),
+        cmocka_unit_test(test_resource_row_names_its_kinds),
+        cmocka_unit_test(test_keys_map_to_actions),
+        cmocka_unit_test(test_rates_are_computed_between_two_reads),
+        cmocka_unit_test(test_malformed_reports_are_survived),
+        cmocka_unit_test(test_number_of_rows_is_limited),
+        cmocka_unit_test(test_page_fits_the_window),
     };
     return cmocka_run_group_tests_name("operator/top", tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static int read_config(const char *option, struct stw_otlp_config *c, struct stw
     return stw_otlp_config_read(option, "steward", "1.0.0", c, err);
 }
 
-static void test_it_is_off_unless_there_is_an_endpoint(void **state)
+static void test_tracing_is_off_without_an_endpoint(void **state)
 {
     struct stw_otlp_config c;
     (void)state;
@@ -57,7 +57,7 @@ static void test_it_is_off_unless_there_is_an_endpoint(void **state)
     assert_null(c.endpoint);
 }
 
-static void test_endpoints(void **state)
+static void test_endpoint_urls_are_built(void **state)
 {
     static const struct {
         const char *option, *traces, *general, *url;
@@ -88,7 +88,7 @@ static void test_endpoints(void **state)
     }
 }
 
-static void test_malformed_endpoints(void **state)
+static void test_malformed_endpoints_are_refused(void **state)
 {
     static const char *const rows[] = {
         "collector:4318",
@@ -124,7 +124,7 @@ static void test_malformed_endpoints(void **state)
     stw_otlp_config_done(&c);
 }
 
-static void test_headers(void **state)
+static void test_otlp_headers_are_parsed(void **state)
 {
     static const char *const bad[] = {"x",    "=y",    "a b=c", "k=%0d%0aX: y", "k=%zz",
                                       "k=%0", "k=%00", "a=b,c", "k=s3cret%"};
@@ -147,7 +147,7 @@ static void test_headers(void **state)
     }
 }
 
-static void test_other_settings(void **state)
+static void test_sampler_and_batch_settings_are_read(void **state)
 {
     struct stw_otlp_config c;
     struct stw_error err = {0};
@@ -208,7 +208,7 @@ static const char *resource_value(const json_t *j, const char *key)
     return found;
 }
 
-static void test_resource(void **state)
+static void test_resource_attributes_are_merged(void **state)
 {
     static const struct {
         const char *name, *attributes, *service, *tier, *version;
@@ -239,7 +239,7 @@ static void test_resource(void **state)
     }
 }
 
-static void test_spans_as_json(void **state)
+static void test_spans_are_encoded_as_json(void **state)
 {
     static const char expected[] =
         "{\"traceId\":\"0af7651916cd43dd8448eb211c80319c\",\"spanId\":\"0102030405060708\","
@@ -293,13 +293,13 @@ static void test_spans_as_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_it_is_off_unless_there_is_an_endpoint, clear),
-        cmocka_unit_test_setup(test_endpoints, clear),
-        cmocka_unit_test_setup(test_malformed_endpoints, clear),
-        cmocka_unit_test_setup(test_headers, clear),
-        cmocka_unit_test_setup(test_other_settings, clear),
-        cmocka_unit_test_setup(test_resource, clear),
-        cmocka_unit_test_setup(test_spans_as_json, clear),
+        cmocka_unit_test_setup(test_tracing_is_off_without_an_endpoint, clear),
+        cmocka_unit_test_setup(test_endpoint_urls_are_built, clear),
+        cmocka_unit_test_setup(test_malformed_endpoints_are_refused, clear),
+        cmocka_unit_test_setup(test_otlp_headers_are_parsed, clear),
+        cmocka_unit_test_setup(test_sampler_and_batch_settings_are_read, clear),
+        cmocka_unit_test_setup(test_resource_attributes_are_merged, clear),
+        cmocka_unit_test_setup(test_spans_are_encoded_as_json, clear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

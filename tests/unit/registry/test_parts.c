@@ -11,7 +11,7 @@
 
 #define HEX64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-static void references(void **state)
+static void test_image_references_are_parsed(void **state)
 {
     static const struct {
         const char *text, *said; /* DOMAIN PATH TAG; NULL: refused */
@@ -77,7 +77,7 @@ static void references(void **state)
     }
 }
 
-static void long_references(void **state)
+static void test_long_image_references_are_refused(void **state)
 {
     char text[2000] = "r.example.com/";
     struct stw_image image;
@@ -95,7 +95,7 @@ static void long_references(void **state)
     assert_int_equal(stw_image_parse(text, &image), -1);
 }
 
-static void digests(void **state)
+static void test_digests_are_recognised(void **state)
 {
     (void)state;
     assert_true(stw_image_is_digest("sha256:" HEX64, 71));
@@ -129,7 +129,7 @@ static void assert_found(struct stw_registries *r, const char *image, const char
     assert_string_equal(said, wanted);
 }
 
-static void what_is_asked(void **state)
+static void test_images_map_to_listed_registries(void **state)
 {
     (void)state;
     struct stw_registries *r = list("r.example.com,http://10.0.0.1:5000,default=hub.example.com,"
@@ -164,7 +164,7 @@ static void what_is_asked(void **state)
     assert_found(NULL, "nginx", "");
 }
 
-static void bad_lists(void **state)
+static void test_invalid_registry_lists_are_refused(void **state)
 {
     static const char *const rows[] = {
         "*",
@@ -201,7 +201,7 @@ static void bad_lists(void **state)
 
 /* --- challenges and tokens */
 
-static void challenges(void **state)
+static void test_token_challenges_are_parsed(void **state)
 {
     static const struct {
         const char *text, *realm, *service; /* realm NULL: refused */
@@ -234,7 +234,7 @@ static void challenges(void **state)
     }
 }
 
-static void long_challenges(void **state)
+static void test_long_token_challenges_are_refused(void **state)
 {
     char text[8000] = "Bearer realm=\"";
     struct registry_challenge c;
@@ -247,7 +247,7 @@ static void long_challenges(void **state)
     assert_int_equal(registry_challenge_parse(text, &c), -1);
 }
 
-static void token_urls(void **state)
+static void test_token_urls_are_built(void **state)
 {
     static const struct {
         const char *realm, *service, *url; /* NULL: refused */
@@ -292,7 +292,7 @@ static void token_urls(void **state)
     stw_registries_destroy(r);
 }
 
-static void tokens(void **state)
+static void test_tokens_are_read_and_validated(void **state)
 {
     static const struct {
         const char *text, *token; /* NULL: refused */
@@ -323,11 +323,15 @@ static void tokens(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(references),      cmocka_unit_test(long_references),
-        cmocka_unit_test(digests),         cmocka_unit_test(what_is_asked),
-        cmocka_unit_test(bad_lists),       cmocka_unit_test(challenges),
-        cmocka_unit_test(long_challenges), cmocka_unit_test(token_urls),
-        cmocka_unit_test(tokens),
+        cmocka_unit_test(test_image_references_are_parsed),
+        cmocka_unit_test(test_long_image_references_are_refused),
+        cmocka_unit_test(test_digests_are_recognised),
+        cmocka_unit_test(test_images_map_to_listed_registries),
+        cmocka_unit_test(test_invalid_registry_lists_are_refused),
+        cmocka_unit_test(test_token_challenges_are_parsed),
+        cmocka_unit_test(test_long_token_challenges_are_refused),
+        cmocka_unit_test(test_token_urls_are_built),
+        cmocka_unit_test(test_tokens_are_read_and_validated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

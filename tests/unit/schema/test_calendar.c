@@ -47,7 +47,7 @@ static const struct stw_zone *zone(const char *name)
     return z;
 }
 
-static void next_and_last(void **state)
+static void test_next_and_last_instants_are_found(void **state)
 {
     static const struct {
         const char *text, *zone, *after, *want; /* want NULL: none */
@@ -109,7 +109,7 @@ static void next_and_last(void **state)
     }
 }
 
-static void counting_stops(void **state)
+static void test_instant_count_is_capped(void **state)
 {
     struct stw_cron c = cron("* * * * *");
     (void)state;
@@ -119,7 +119,7 @@ static void counting_stops(void **state)
     assert_int_equal(stw_calendar_count(&c, &stw_zone_utc, 0, INT64_C(1) << 40, 100), 100);
 }
 
-static void far_off_times_have_no_next(void **state)
+static void test_extreme_times_have_no_next_instant(void **state)
 {
     static const int64_t times[] = {INT64_MIN, INT64_MAX, INT64_C(1) << 60, -(INT64_C(1) << 60)};
     struct stw_cron c = cron("* * * * *");
@@ -270,7 +270,7 @@ static void scan_folder(const char *below, unsigned *count, unsigned *transition
     (void)closedir(dir);
 }
 
-static void every_transition_of_every_zone(void **state)
+static void test_every_zone_transition_keeps_the_rule(void **state)
 {
     unsigned count = 0, transitions = 0;
     (void)state;
@@ -297,10 +297,10 @@ static int end_zones(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(next_and_last),
-        cmocka_unit_test(counting_stops),
-        cmocka_unit_test(far_off_times_have_no_next),
-        cmocka_unit_test(every_transition_of_every_zone),
+        cmocka_unit_test(test_next_and_last_instants_are_found),
+        cmocka_unit_test(test_instant_count_is_capped),
+        cmocka_unit_test(test_extreme_times_have_no_next_instant),
+        cmocka_unit_test(test_every_zone_transition_keeps_the_rule),
     };
     return cmocka_run_group_tests(tests, make_zones, end_zones);
 }

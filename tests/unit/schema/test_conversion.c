@@ -104,7 +104,7 @@ static const struct {
                       "\"spec\":{}}"},
 };
 
-static void pairs_in_both_directions(void **state)
+static void test_objects_convert_in_both_directions(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(pairs); i++) {
@@ -115,7 +115,7 @@ static void pairs_in_both_directions(void **state)
     }
 }
 
-static void a_function_converts_what_tables_cannot(void **state)
+static void test_conversion_function_is_called(void **state)
 {
     struct stw_error err = {0};
     stw_autobuf struct stw_buf out = STW_BUF_INIT(OUT_MAX);
@@ -225,7 +225,7 @@ static void add_site(struct stw_buf *out, const char *version, const struct stw_
     stw_buf_addc(out, '}');
 }
 
-static void round_trips_lose_nothing(void **state)
+static void test_round_trips_lose_nothing(void **state)
 {
     stw_autobuf struct stw_buf object = STW_BUF_INIT(OUT_MAX);
     (void)state;
@@ -282,7 +282,7 @@ static const struct {
     {HEAD("v1alpha1") "}}", HEAD("v1") "}}"},
 };
 
-static void hostile_objects_convert(void **state)
+static void test_malformed_objects_convert_to_valid_json(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(hostile); i++)
@@ -290,7 +290,7 @@ static void hostile_objects_convert(void **state)
 }
 
 /* As deep as admission accepts, where the object is in request.object. */
-static void deep_objects_convert(void **state)
+static void test_deep_objects_convert(void **state)
 {
     stw_autobuf struct stw_buf object = STW_BUF_INIT(OUT_MAX);
     const unsigned depth = STW_JSON_MAX_DEPTH - 5;
@@ -304,7 +304,7 @@ static void deep_objects_convert(void **state)
     assert_round_trip(stw_buf_str(&object), "v1", "v1alpha1");
 }
 
-static void too_large_annotations_are_refused(void **state)
+static void test_oversized_annotations_are_refused(void **state)
 {
     stw_autobuf struct stw_buf object = STW_BUF_INIT(OUT_MAX), out = STW_BUF_INIT(OUT_MAX);
     struct stw_error err = {0};
@@ -335,7 +335,7 @@ static void too_large_annotations_are_refused(void **state)
 }
 
 /* An object that is being deleted is stored, and listed, until its last finalizer is removed. */
-static void deleted_objects_still_convert(void **state)
+static void test_deleted_objects_still_convert(void **state)
 {
     static const char plain[] =
         HEAD("v1") ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"},\"spec\":{}}";
@@ -375,7 +375,7 @@ static void deleted_objects_still_convert(void **state)
 }
 
 /* A controller judges what its cache has kept of an object. */
-static void an_object_of_a_cache_is_not_converted(void **state)
+static void test_cached_object_is_not_converted(void **state)
 {
     static const char text[] = "{\"metadata\":{\"name\":\"a\",\"namespace\":\"shop\"},\"spec\":{}}";
     const struct stw_env env = {.op = &site_operator};
@@ -394,7 +394,7 @@ static void an_object_of_a_cache_is_not_converted(void **state)
     stw_findings_done(&f);
 }
 
-static void wrong_versions_are_refused(void **state)
+static void test_unknown_versions_are_refused(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(OUT_MAX);
     struct stw_error err = {0};
@@ -422,7 +422,7 @@ static void wrong_versions_are_refused(void **state)
         }                                                                                          \
     }
 
-static void wrong_tables_are_found(void **state)
+static void test_invalid_conversion_tables_are_found(void **state)
 {
     const struct {
         struct stw_kind_version versions[3];
@@ -456,7 +456,7 @@ static void wrong_tables_are_found(void **state)
     }
 }
 
-static void moves_do_not_overlap(void **state)
+static void test_overlapping_moves_are_found(void **state)
 {
     static const struct stw_move twice[] = {
         {"spec.host", "spec.from"}, {"spec.host", "spec.comment"}, {0}};
@@ -485,7 +485,7 @@ static void count_in(const struct stw_buf *text, const char *what, size_t want)
 }
 
 /* All versions are served, and one is stored. */
-static void a_crd_has_all_versions(void **state)
+static void test_crd_has_all_versions(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1u << 20);
     const struct stw_crd_options o = {
@@ -514,7 +514,7 @@ static void a_crd_has_all_versions(void **state)
     assert_true(own < alpha && alpha < stored);
 }
 
-static void a_crd_names_a_url_or_no_address(void **state)
+static void test_crd_conversion_webhook_by_url_or_none(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1u << 20);
     const struct stw_crd_options o = {
@@ -534,7 +534,7 @@ static void a_crd_names_a_url_or_no_address(void **state)
 }
 
 /* Clients other than the API server may send anything; the answer is JSON. */
-static void annotations_of_any_type(void **state)
+static void test_conversion_accepts_any_annotation_type(void **state)
 {
 #define ANNOTATIONS(value)                                                                         \
     "{\"apiVersion\":\"example.org/"                                                               \
@@ -557,20 +557,20 @@ static void annotations_of_any_type(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(annotations_of_any_type),
-        cmocka_unit_test(pairs_in_both_directions),
-        cmocka_unit_test(a_function_converts_what_tables_cannot),
-        cmocka_unit_test(round_trips_lose_nothing),
-        cmocka_unit_test(hostile_objects_convert),
-        cmocka_unit_test(deep_objects_convert),
-        cmocka_unit_test(too_large_annotations_are_refused),
-        cmocka_unit_test(deleted_objects_still_convert),
-        cmocka_unit_test(an_object_of_a_cache_is_not_converted),
-        cmocka_unit_test(wrong_versions_are_refused),
-        cmocka_unit_test(wrong_tables_are_found),
-        cmocka_unit_test(moves_do_not_overlap),
-        cmocka_unit_test(a_crd_has_all_versions),
-        cmocka_unit_test(a_crd_names_a_url_or_no_address),
+        cmocka_unit_test(test_conversion_accepts_any_annotation_type),
+        cmocka_unit_test(test_objects_convert_in_both_directions),
+        cmocka_unit_test(test_conversion_function_is_called),
+        cmocka_unit_test(test_round_trips_lose_nothing),
+        cmocka_unit_test(test_malformed_objects_convert_to_valid_json),
+        cmocka_unit_test(test_deep_objects_convert),
+        cmocka_unit_test(test_oversized_annotations_are_refused),
+        cmocka_unit_test(test_deleted_objects_still_convert),
+        cmocka_unit_test(test_cached_object_is_not_converted),
+        cmocka_unit_test(test_unknown_versions_are_refused),
+        cmocka_unit_test(test_invalid_conversion_tables_are_found),
+        cmocka_unit_test(test_overlapping_moves_are_found),
+        cmocka_unit_test(test_crd_has_all_versions),
+        cmocka_unit_test(test_crd_conversion_webhook_by_url_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

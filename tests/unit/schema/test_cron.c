@@ -17,7 +17,7 @@
 #define ALL_MONTHS 0x1ffe
 #define ALL_WEEKDAYS 0x7f
 
-static void what_is_taken(void **state)
+static void test_valid_cron_expressions_are_parsed(void **state)
 {
     static const struct {
         const char *text;
@@ -86,7 +86,7 @@ static void what_is_taken(void **state)
     }
 }
 
-static void what_is_refused(void **state)
+static void test_invalid_cron_expressions_are_refused(void **state)
 {
     static const struct {
         const char *text, *want;
@@ -143,7 +143,7 @@ static void what_is_refused(void **state)
     }
 }
 
-static void long_text_is_refused(void **state)
+static void test_long_cron_expression_is_refused(void **state)
 {
     char text[STW_CRON_MAX + 16];
     struct stw_cron c;
@@ -155,7 +155,7 @@ static void long_text_is_refused(void **state)
     assert_string_equal(err.text, "must be at most 1000 bytes");
 }
 
-static void what_never_matches(void **state)
+static void test_impossible_cron_dates_are_found(void **state)
 {
     static const struct {
         const char *text;
@@ -177,7 +177,7 @@ static void what_never_matches(void **state)
     }
 }
 
-static void how_often(void **state)
+static void test_frequent_cron_expressions_are_found(void **state)
 {
     static const struct {
         const char *text;
@@ -203,11 +203,11 @@ static void how_often(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_taken),
-        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(long_text_is_refused),
-        cmocka_unit_test(what_never_matches),
-        cmocka_unit_test(how_often),
+        cmocka_unit_test(test_valid_cron_expressions_are_parsed),
+        cmocka_unit_test(test_invalid_cron_expressions_are_refused),
+        cmocka_unit_test(test_long_cron_expression_is_refused),
+        cmocka_unit_test(test_impossible_cron_dates_are_found),
+        cmocka_unit_test(test_frequent_cron_expressions_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@ static void assert_text(const struct stw_finding *e, const char *want)
     assert_string_equal(stw_buf_str(&out), want);
 }
 
-static void texts_are_those_of_the_api_server(void **state)
+static void test_finding_texts_equal_the_api_servers(void **state)
 {
     static const struct {
         const char *path;
@@ -39,7 +39,7 @@ static void texts_are_those_of_the_api_server(void **state)
 }
 
 /* A key of a map is a part of the path; kubectl and kubectl describe print all of it. */
-static void texts_do_not_act_on_a_terminal(void **state)
+static void test_finding_texts_have_no_control_characters(void **state)
 {
     stw_autofindings struct stw_findings f = {0};
     stw_autobuf struct stw_buf all = STW_BUF_INIT(1024);
@@ -58,7 +58,7 @@ static void texts_do_not_act_on_a_terminal(void **state)
 #define X10 "xxxxxxxxxx"
 #define X70 X10 X10 X10 X10 X10 X10 X10
 
-static void values_are_cut_where_it_does_no_harm(void **state)
+static void test_long_finding_values_are_truncated(void **state)
 {
     static const struct {
         const char *value, *want;
@@ -86,7 +86,7 @@ static void values_are_cut_where_it_does_no_harm(void **state)
     }
 }
 
-static void values_come_from_documents(void **state)
+static void test_finding_values_come_from_the_document(void **state)
 {
     stw_autojson struct stw_json_doc doc = {0};
     stw_autofindings struct stw_findings f = {0};
@@ -103,7 +103,7 @@ static void values_come_from_documents(void **state)
     assert_text(&f.errors[3], "-: Invalid value: bad 4");
 }
 
-static void counts_are_capped(void **state)
+static void test_number_of_findings_is_capped(void **state)
 {
     stw_autofindings struct stw_findings f = {0};
     (void)state;
@@ -124,11 +124,11 @@ static void counts_are_capped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_those_of_the_api_server),
-        cmocka_unit_test(texts_do_not_act_on_a_terminal),
-        cmocka_unit_test(values_are_cut_where_it_does_no_harm),
-        cmocka_unit_test(values_come_from_documents),
-        cmocka_unit_test(counts_are_capped),
+        cmocka_unit_test(test_finding_texts_equal_the_api_servers),
+        cmocka_unit_test(test_finding_texts_have_no_control_characters),
+        cmocka_unit_test(test_long_finding_values_are_truncated),
+        cmocka_unit_test(test_finding_values_come_from_the_document),
+        cmocka_unit_test(test_number_of_findings_is_capped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #define A63 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define H64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-static void labels(void **state)
+static void test_dns_labels_are_validated(void **state)
 {
     static const struct {
         const char *name;
@@ -46,7 +46,7 @@ static void labels(void **state)
     }
 }
 
-static void images(void **state)
+static void test_image_names_are_validated(void **state)
 {
     static const struct {
         const char *image;
@@ -115,7 +115,7 @@ static void images(void **state)
     }
 }
 
-static void long_images(void **state)
+static void test_long_image_names_are_refused(void **state)
 {
     char image[1100];
     (void)state;
@@ -143,9 +143,9 @@ static void long_images(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels),
-        cmocka_unit_test(images),
-        cmocka_unit_test(long_images),
+        cmocka_unit_test(test_dns_labels_are_validated),
+        cmocka_unit_test(test_image_names_are_validated),
+        cmocka_unit_test(test_long_image_names_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static const struct {
     {"1e-100", 0, 1, "1e-9"},
 };
 
-static void values(void **state)
+static void test_quantities_are_parsed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(good); i++) {
@@ -73,7 +73,7 @@ static void values(void **state)
     }
 }
 
-static void canonical_forms(void **state)
+static void test_quantities_have_canonical_forms(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(good); i++) {
@@ -84,7 +84,7 @@ static void canonical_forms(void **state)
     }
 }
 
-static void no_quantities(void **state)
+static void test_invalid_quantities_are_refused(void **state)
 {
     static const char *const bad[] = {
         "",      " ",    "1 ",   " 1",   "abc", "1mi", "1i",    "1KiB",  "1,5",
@@ -101,7 +101,7 @@ static void no_quantities(void **state)
     assert_true(q == 42); /* written on success only */
 }
 
-static void from_json(void **state)
+static void test_quantities_are_read_from_json(void **state)
 {
     static const struct {
         const char *json;
@@ -123,7 +123,7 @@ static void from_json(void **state)
     }
 }
 
-static void caps(void **state)
+static void test_huge_quantities_are_capped(void **state)
 {
     stw_quantity q;
     (void)state;
@@ -136,9 +136,11 @@ static void caps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values),        cmocka_unit_test(canonical_forms),
-        cmocka_unit_test(no_quantities), cmocka_unit_test(from_json),
-        cmocka_unit_test(caps),
+        cmocka_unit_test(test_quantities_are_parsed),
+        cmocka_unit_test(test_quantities_have_canonical_forms),
+        cmocka_unit_test(test_invalid_quantities_are_refused),
+        cmocka_unit_test(test_quantities_are_read_from_json),
+        cmocka_unit_test(test_huge_quantities_are_capped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

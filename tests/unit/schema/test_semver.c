@@ -3,7 +3,7 @@
 
 #include "support/judge.h"
 
-static void parsing(void **state)
+static void test_versions_are_parsed(void **state)
 {
     static const struct {
         const char *text;
@@ -43,7 +43,7 @@ static void parsing(void **state)
     }
 }
 
-static void comparing(void **state)
+static void test_versions_are_compared(void **state)
 {
     static const struct stw_semver rising[] = {{0, 0, 0},  {0, 0, 1},  {0, 1, 0},
                                                {3, 4, 9},  {3, 4, 10}, {3, 5, 0},
@@ -56,7 +56,7 @@ static void comparing(void **state)
         }
 }
 
-static void writing(void **state)
+static void test_versions_are_written(void **state)
 {
     char text[STW_SEMVER_LEN];
     (void)state;
@@ -71,9 +71,9 @@ static void writing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parsing),
-        cmocka_unit_test(comparing),
-        cmocka_unit_test(writing),
+        cmocka_unit_test(test_versions_are_parsed),
+        cmocka_unit_test(test_versions_are_compared),
+        cmocka_unit_test(test_versions_are_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static const struct {
      "W: spec.host: Invalid value: \"bad\": is bad; not refused, because it has not changed\n"},
 };
 
-static void each_version_is_judged(void **state)
+static void test_each_served_version_is_validated(void **state)
 {
     const struct stw_env env = {.op = &site_operator};
     struct stw_kind kind = site_kind;
@@ -83,7 +83,7 @@ static void each_version_is_judged(void **state)
 }
 
 /* Unknown fields are warnings if they are not errors. */
-static void lenient(void **state)
+static void test_lenient_mode_warns_about_unknown_fields(void **state)
 {
     const struct stw_env env = {.op = &site_operator};
     struct question q;
@@ -100,8 +100,8 @@ static void lenient(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_version_is_judged),
-        cmocka_unit_test(lenient),
+        cmocka_unit_test(test_each_served_version_is_validated),
+        cmocka_unit_test(test_lenient_mode_warns_about_unknown_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,7 @@ static struct file make(const struct shape *s)
 
 static const struct shape good = {{1000, 2000}, {1, 0}, 3600, 0, "\nXXX-5\n"};
 
-static void periods_of_a_file(void **state)
+static void test_zone_file_periods_are_read(void **state)
 {
     struct file f = make(&good);
     struct stw_zone *z = NULL;
@@ -107,7 +107,7 @@ static void periods_of_a_file(void **state)
     stw_zone_destroy(z);
 }
 
-static void every_cut_is_refused(void **state)
+static void test_every_truncated_zone_file_is_refused(void **state)
 {
     struct file f = make(&good);
     (void)state;
@@ -122,7 +122,7 @@ static void every_cut_is_refused(void **state)
     }
 }
 
-static void wrong_files(void **state)
+static void test_invalid_zone_files_are_refused(void **state)
 {
     static const struct {
         struct shape shape;
@@ -162,7 +162,7 @@ static void wrong_files(void **state)
 }
 
 /* The offset at an instant, from a rule alone. */
-static void rules(void **state)
+static void test_zone_footer_rules_are_applied(void **state)
 {
     static const struct {
         const char *footer;
@@ -211,7 +211,7 @@ static void rules(void **state)
     }
 }
 
-static void names(void **state)
+static void test_zone_names_are_validated(void **state)
 {
     static const struct {
         const char *name;
@@ -258,7 +258,7 @@ static int read_fake(const char *name, size_t max, char **ret, size_t *ret_len,
     return 0;
 }
 
-static void each_zone_is_read_once(void **state)
+static void test_zone_is_read_once(void **state)
 {
     struct stw_zones *z = stw_zones_create(read_fake);
     (void)state;
@@ -279,12 +279,12 @@ static void each_zone_is_read_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(periods_of_a_file),
-        cmocka_unit_test(every_cut_is_refused),
-        cmocka_unit_test(wrong_files),
-        cmocka_unit_test(rules),
-        cmocka_unit_test(names),
-        cmocka_unit_test(each_zone_is_read_once),
+        cmocka_unit_test(test_zone_file_periods_are_read),
+        cmocka_unit_test(test_every_truncated_zone_file_is_refused),
+        cmocka_unit_test(test_invalid_zone_files_are_refused),
+        cmocka_unit_test(test_zone_footer_rules_are_applied),
+        cmocka_unit_test(test_zone_names_are_validated),
+        cmocka_unit_test(test_zone_is_read_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

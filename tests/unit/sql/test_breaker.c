@@ -9,7 +9,7 @@
 
 #define MAX_MS 60000
 
-static void test_opens_after_failures_in_a_row(void **state)
+static void test_circuit_opens_after_failures_in_a_row(void **state)
 {
     struct stw_breaker b = {0};
     (void)state;
@@ -27,7 +27,7 @@ static void test_opens_after_failures_in_a_row(void **state)
     assert_int_equal(stw_breaker_wait_ms(&b, 100), STW_BREAKER_FIRST_MS);
 }
 
-static void test_one_tries_when_the_time_has_come(void **state)
+static void test_one_caller_tries_after_the_wait(void **state)
 {
     struct stw_breaker b = {0};
     uint64_t now = 5000;
@@ -41,7 +41,7 @@ static void test_one_tries_when_the_time_has_come(void **state)
     assert_int_equal(stw_breaker_wait_ms(&b, now), 0);
 }
 
-static void test_waits_longer_each_time_up_to_a_minute(void **state)
+static void test_circuit_wait_grows_up_to_a_minute(void **state)
 {
     struct stw_breaker b = {0};
     uint64_t now = 0, expected = STW_BREAKER_FIRST_MS;
@@ -56,7 +56,7 @@ static void test_waits_longer_each_time_up_to_a_minute(void **state)
 }
 
 /* Several connections are being opened, the breaker opens, and the last of them fails late. */
-static void test_stragglers_do_not_lengthen_the_wait(void **state)
+static void test_late_failures_do_not_lengthen_the_wait(void **state)
 {
     struct stw_breaker b = {0};
     (void)state;
@@ -65,7 +65,7 @@ static void test_stragglers_do_not_lengthen_the_wait(void **state)
     assert_true(stw_breaker_allow(&b, 2000));
 }
 
-static void test_poke(void **state)
+static void test_poke_allows_an_immediate_try(void **state)
 {
     struct stw_breaker b = {0};
     (void)state;
@@ -80,11 +80,11 @@ static void test_poke(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_opens_after_failures_in_a_row),
-        cmocka_unit_test(test_one_tries_when_the_time_has_come),
-        cmocka_unit_test(test_waits_longer_each_time_up_to_a_minute),
-        cmocka_unit_test(test_stragglers_do_not_lengthen_the_wait),
-        cmocka_unit_test(test_poke),
+        cmocka_unit_test(test_circuit_opens_after_failures_in_a_row),
+        cmocka_unit_test(test_one_caller_tries_after_the_wait),
+        cmocka_unit_test(test_circuit_wait_grows_up_to_a_minute),
+        cmocka_unit_test(test_late_failures_do_not_lengthen_the_wait),
+        cmocka_unit_test(test_poke_allows_an_immediate_try),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static const struct {
     {9999, "something", STW_SQL_STEP_GRANT, STW_SQL_FAILED, false},
 };
 
-static void test_mysql(void **state)
+static void test_mysql_errors_are_classified(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(mysql_rows); i++) {
@@ -60,7 +60,7 @@ static void test_mysql(void **state)
     }
 }
 
-static void test_postgresql(void **state)
+static void test_postgresql_errors_are_classified(void **state)
 {
     static const struct {
         const char *code, *message;
@@ -99,7 +99,7 @@ static void test_postgresql(void **state)
     }
 }
 
-static void test_postgresql_connections(void **state)
+static void test_postgresql_connection_errors_are_classified(void **state)
 {
     static const struct {
         const char *message;
@@ -124,7 +124,7 @@ static void test_postgresql_connections(void **state)
 }
 
 /* No part of a statement that a server quotes is shown. */
-static void test_statements_are_not_shown(void **state)
+static void test_error_texts_contain_no_statement(void **state)
 {
     static const struct {
         const char *message, *clean;
@@ -152,7 +152,7 @@ static void test_statements_are_not_shown(void **state)
 }
 
 /* The message names the objects that block a drop. */
-static void test_blockers_are_named(void **state)
+static void test_drop_error_names_the_blocking_objects(void **state)
 {
     struct stw_fault f = {0};
     (void)state;
@@ -164,11 +164,11 @@ static void test_blockers_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mysql),
-        cmocka_unit_test(test_postgresql),
-        cmocka_unit_test(test_postgresql_connections),
-        cmocka_unit_test(test_statements_are_not_shown),
-        cmocka_unit_test(test_blockers_are_named),
+        cmocka_unit_test(test_mysql_errors_are_classified),
+        cmocka_unit_test(test_postgresql_errors_are_classified),
+        cmocka_unit_test(test_postgresql_connection_errors_are_classified),
+        cmocka_unit_test(test_error_texts_contain_no_statement),
+        cmocka_unit_test(test_drop_error_names_the_blocking_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

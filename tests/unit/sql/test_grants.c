@@ -75,7 +75,7 @@ static const struct {
     {"S a,S+ a", "S a", "S a", STW_GRANTS_MANAGED, "S+ a", "", "S a,S+ a", "S a,S+ a"},
 };
 
-static void test_plans(void **state)
+static void test_grant_plan_has_the_differences(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
@@ -115,7 +115,7 @@ static void expand_is(struct stw_facts k, struct stw_grant g, const char *expect
         __VA_ARGS__, NULL                                                                          \
     }
 
-static void test_mysql_expand(void **state)
+static void test_mysql_grants_are_expanded(void **state)
 {
     struct stw_facts maria = {.mariadb = true, .number = 101119}, eight = {.number = 80036};
     struct stw_facts folded = {.number = 80036, .fold_names = true, .literal_names = true};
@@ -144,7 +144,7 @@ static void test_mysql_expand(void **state)
 
 /* ALL on a database means the privileges that the server has there, not those that this program
  * knows. */
-static void test_mysql_learns_privileges(void **state)
+static void test_mysql_all_expands_to_server_privileges(void **state)
 {
     static const char *const columns[] = {
         "Select_priv", "Show_create_routine_priv", "priv",
@@ -177,7 +177,7 @@ static void test_mysql_learns_privileges(void **state)
     assert_int_equal(maria.more_count, STW_MYSQL_MORE_MAX);
 }
 
-static void test_text(void **state)
+static void test_rights_are_written_as_text(void **state)
 {
     static const struct {
         struct stw_right right;
@@ -240,7 +240,7 @@ static void add_tables(struct stw_rights *s, size_t count, const char *schema)
     }
 }
 
-static void set_of_rights_has_a_limit(void **state)
+static void test_set_of_rights_has_a_limit(void **state)
 {
     stw_autorights struct stw_rights most = {0}, more = {0}, copy = {0}, wide = {0};
     char schema[2048];
@@ -261,7 +261,7 @@ static void set_of_rights_has_a_limit(void **state)
 }
 
 /* As many runs at once have them: those that find no memory fail alone, and are tried again. */
-static void sets_of_rights_have_a_limit_together(void **state)
+static void test_sets_of_rights_have_a_limit_together(void **state)
 {
     stw_autorights struct stw_rights first = {0}, second = {0}, small = {0};
     struct stw_grants_plan plan = {0};
@@ -289,12 +289,12 @@ static void sets_of_rights_have_a_limit_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(set_of_rights_has_a_limit),
-        cmocka_unit_test(sets_of_rights_have_a_limit_together),
-        cmocka_unit_test(test_plans),
-        cmocka_unit_test(test_mysql_expand),
-        cmocka_unit_test(test_mysql_learns_privileges),
-        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_set_of_rights_has_a_limit),
+        cmocka_unit_test(test_sets_of_rights_have_a_limit_together),
+        cmocka_unit_test(test_grant_plan_has_the_differences),
+        cmocka_unit_test(test_mysql_grants_are_expanded),
+        cmocka_unit_test(test_mysql_all_expands_to_server_privileges),
+        cmocka_unit_test(test_rights_are_written_as_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ STW_LIBRARY(libc, c, "libc.so.6", "libc6", OF_LIBC);
 STW_LIBRARY(absent, a, "libnowhere.so.7", "libnowhere7", OF_LIBC);
 STW_LIBRARY(old, o, "libc.so.6", "libc6", TOO_NEW);
 
-static void loaded(void **state)
+static void test_library_functions_are_loaded(void **state)
 {
     struct stw_error err = {0};
     (void)state;
@@ -30,7 +30,7 @@ static void loaded(void **state)
     }
 }
 
-static void missing(void **state)
+static void test_missing_library_is_an_error(void **state)
 {
     struct stw_error err = {0};
     (void)state;
@@ -44,7 +44,7 @@ static void missing(void **state)
     assert_null(a.strlen);
 }
 
-static void too_old(void **state)
+static void test_library_without_a_function_is_an_error(void **state)
 {
     struct stw_error err = {0};
     (void)state;
@@ -55,7 +55,7 @@ static void too_old(void **state)
 }
 
 /* Every function that an engine calls is in the library that is installed with its header. */
-static void engines(void **state)
+static void test_engine_libraries_have_all_functions(void **state)
 {
     struct stw_error err = {0};
     (void)state;
@@ -71,10 +71,10 @@ static void engines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loaded),
-        cmocka_unit_test(missing),
-        cmocka_unit_test(too_old),
-        cmocka_unit_test(engines),
+        cmocka_unit_test(test_library_functions_are_loaded),
+        cmocka_unit_test(test_missing_library_is_an_error),
+        cmocka_unit_test(test_library_without_a_function_is_an_error),
+        cmocka_unit_test(test_engine_libraries_have_all_functions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

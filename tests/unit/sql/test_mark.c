@@ -14,7 +14,7 @@ static const char good[] =
     "\"comment\":"
     "\"by \\\"hand\\\"\"}";
 
-static void test_round_trip(void **state)
+static void test_mark_is_written_and_read_back(void **state)
 {
     struct stw_mark m = {0};
     stw_autobuf struct stw_buf out = STW_BUF_INIT(4096);
@@ -31,7 +31,7 @@ static void test_round_trip(void **state)
     stw_mark_done(&m);
 }
 
-static void test_whose(void **state)
+static void test_mark_owner_is_recognised(void **state)
 {
     static const struct {
         const char *mark;
@@ -68,7 +68,7 @@ static void test_whose(void **state)
 }
 
 /* A comment written by a person is kept, and restored when the account is released. */
-static void test_comments_of_people(void **state)
+static void test_foreign_comment_is_kept_and_restored(void **state)
 {
     static const char *const texts[] = {"made by hand", "{\"note\":\"json too\"}", "{broken",
                                         "[1]"};
@@ -87,7 +87,7 @@ static void test_comments_of_people(void **state)
 }
 
 /* Our marks, but not as we write them: such an account must not be touched. */
-static void test_unreadable_marks(void **state)
+static void test_unreadable_mark_is_not_touched(void **state)
 {
     static const char *const texts[] = {
         "{\"steward\":2,\"owner\":\"a/b\",\"uid\":\"u\",\"rights\":[]}",
@@ -111,7 +111,7 @@ static void test_unreadable_marks(void **state)
     }
 }
 
-static void test_rows(void **state)
+static void test_mark_rights_are_read_as_rows(void **state)
 {
     struct stw_mark m = {0};
     static const char text[] = "[[\"*\",null,null,[\"PROCESS\"],[]],[\"a\",null,\"t\",[\"S\"],[]],"
@@ -151,11 +151,11 @@ static void test_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_whose),
-        cmocka_unit_test(test_comments_of_people),
-        cmocka_unit_test(test_unreadable_marks),
-        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_mark_is_written_and_read_back),
+        cmocka_unit_test(test_mark_owner_is_recognised),
+        cmocka_unit_test(test_foreign_comment_is_kept_and_restored),
+        cmocka_unit_test(test_unreadable_mark_is_not_touched),
+        cmocka_unit_test(test_mark_rights_are_read_as_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

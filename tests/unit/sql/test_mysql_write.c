@@ -24,7 +24,7 @@ static void wrote(struct stw_script *s, size_t count, const char *last)
     assert_string_equal(stw_buf_str(&s->items[count - 1].text), last);
 }
 
-static void test_create(void **state)
+static void test_mysql_account_is_created(void **state)
 {
     static const struct stw_login l = {.host = "%"};
     struct stw_verifier v = {.text = STW_BUF_INIT(100)}, plain = {.text = STW_BUF_INIT(100)};
@@ -79,7 +79,7 @@ static void test_create(void **state)
 }
 
 /* The plugin of spec.authPlugin is named, and quoted, whether the verifier or the password is sent. */
-static void test_plugins(void **state)
+static void test_mysql_auth_plugin_is_named_and_quoted(void **state)
 {
     static const struct stw_login new = {.host = "%"}, ed = {.host = "%", .plugin = "ed25519"};
     static const struct stw_login parsec = {.host = "%", .plugin = "parsec"};
@@ -113,7 +113,7 @@ static void test_plugins(void **state)
 }
 
 /* The sessions end afterwards, those at all hosts; of a host that is removed, in the same script. */
-static void test_lock_and_drop(void **state)
+static void test_mysql_account_is_locked_and_dropped(void **state)
 {
     static const struct stw_login l = {.exists = true, .wanted = true, .host = "10.%"};
     static const struct stw_login removed = {.exists = true, .host = "%"}, gone = {.host = "%"};
@@ -135,7 +135,7 @@ static void test_lock_and_drop(void **state)
 }
 
 /* D10: a script with a statement that lacks its password is not sent. */
-static void test_no_password_no_statement(void **state)
+static void test_mysql_script_without_password_is_not_sent(void **state)
 {
     static const struct stw_login l = {.host = "%"};
     struct stw_verifier v = {.text = STW_BUF_INIT(100)};
@@ -151,7 +151,7 @@ static void test_no_password_no_statement(void **state)
     }
 }
 
-static void test_marks(void **state)
+static void test_mysql_marks_are_written(void **state)
 {
     struct stw_login l = {.host = "%"};
     struct stw_rights none = {0};
@@ -181,7 +181,7 @@ static void test_marks(void **state)
     assert_non_null(strstr(s.items[2].text.data, "AND owner_uid='former' AND cluster='c-0'"));
 }
 
-static void test_rights(void **state)
+static void test_mysql_rights_are_granted_and_revoked(void **state)
 {
     static const struct stw_right list[] = {
         {.level = STW_LEVEL_GLOBAL, .privilege = "PROCESS"},
@@ -224,7 +224,7 @@ static void test_rights(void **state)
     stw_grants_plan_done(&p);
 }
 
-static void test_check(void **state)
+static void test_mysql_names_are_checked(void **state)
 {
     static const char *const percent[] = {"%", NULL};
     static const struct {
@@ -248,10 +248,13 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create),        cmocka_unit_test(test_plugins),
-        cmocka_unit_test(test_lock_and_drop), cmocka_unit_test(test_no_password_no_statement),
-        cmocka_unit_test(test_marks),         cmocka_unit_test(test_rights),
-        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_mysql_account_is_created),
+        cmocka_unit_test(test_mysql_auth_plugin_is_named_and_quoted),
+        cmocka_unit_test(test_mysql_account_is_locked_and_dropped),
+        cmocka_unit_test(test_mysql_script_without_password_is_not_sent),
+        cmocka_unit_test(test_mysql_marks_are_written),
+        cmocka_unit_test(test_mysql_rights_are_granted_and_revoked),
+        cmocka_unit_test(test_mysql_names_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static void makes(int (*make)(const struct stw_sql_secret *, struct stw_buf *),
 }
 
 /* Sources: MySQL's SELECT PASSWORD('password'); MariaDB's knowledge base on the plugin ed25519. */
-static void test_known_verifiers(void **state)
+static void test_known_verifiers_are_reproduced(void **state)
 {
     (void)state;
     makes(stw_native_make, "password", "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19");
@@ -35,7 +35,7 @@ static void test_known_verifiers(void **state)
 
 /* RFC 8032, section 7.1: a password of 32 bytes is a seed.  The third is longer than two blocks of
  * SHA-512. */
-static void test_ed25519(void **state)
+static void test_ed25519_matches_the_rfc(void **state)
 {
     static const struct {
         const char *password;
@@ -62,7 +62,7 @@ static void test_ed25519(void **state)
 }
 
 /* From the specification, and from crypt(3). */
-static void test_sha256_crypt(void **state)
+static void test_sha256_crypt_matches_the_specification(void **state)
 {
     static const struct {
         const char *key, *salt;
@@ -102,7 +102,7 @@ static enum stw_password_state pg(const char *verifier, const char *password)
 
 #define SALT_AND_DIGEST "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-static void test_mysql_states(void **state)
+static void test_mysql_verifiers_are_compared(void **state)
 {
     static const char native[] = "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19";
     static const char crypt[] = "$5$saltstring$5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc5";
@@ -132,7 +132,7 @@ static void test_mysql_states(void **state)
 }
 
 /* More iterations are another key; what has another form is another password. */
-static void test_wrong_parsec(void **state)
+static void test_malformed_parsec_verifier_differs(void **state)
 {
     static const size_t colons[] = {2, 27};
     char text[sizeof(ONE_PARSEC)];
@@ -187,7 +187,7 @@ static void test_caching_sha2_is_checked_as_made(void **state)
 }
 
 /* RFC 7677, section 3, and SELECT 'md5' || md5('secretalice'). */
-static void test_postgresql_states(void **state)
+static void test_postgresql_verifiers_are_compared(void **state)
 {
     static const char scram[] =
         "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:"
@@ -214,7 +214,7 @@ static void test_postgresql_states(void **state)
 }
 
 /* D10: no verifier is made from an unknown password. */
-static void test_no_password(void **state)
+static void test_empty_password_makes_no_verifier(void **state)
 {
     static const struct stw_sql_secret none[] = {{NULL, 0}, {"", 0}};
     (void)state;
@@ -234,15 +234,15 @@ static void test_no_password(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_verifiers),
-        cmocka_unit_test(test_ed25519),
-        cmocka_unit_test(test_sha256_crypt),
-        cmocka_unit_test(test_mysql_states),
-        cmocka_unit_test(test_wrong_parsec),
+        cmocka_unit_test(test_known_verifiers_are_reproduced),
+        cmocka_unit_test(test_ed25519_matches_the_rfc),
+        cmocka_unit_test(test_sha256_crypt_matches_the_specification),
+        cmocka_unit_test(test_mysql_verifiers_are_compared),
+        cmocka_unit_test(test_malformed_parsec_verifier_differs),
         cmocka_unit_test(test_each_plugin_is_checked_as_made),
         cmocka_unit_test(test_caching_sha2_is_checked_as_made),
-        cmocka_unit_test(test_postgresql_states),
-        cmocka_unit_test(test_no_password),
+        cmocka_unit_test(test_postgresql_verifiers_are_compared),
+        cmocka_unit_test(test_empty_password_makes_no_verifier),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

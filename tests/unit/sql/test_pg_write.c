@@ -19,7 +19,7 @@ static void wrote(struct stw_script *s, size_t count, const char *last)
     assert_string_equal(stw_buf_str(&s->items[count - 1].text), last);
 }
 
-static void test_create_and_mark(void **state)
+static void test_postgresql_role_is_created_and_marked(void **state)
 {
     struct stw_login l = {.exists = false};
     struct stw_verifier v = {.text = STW_BUF_INIT(100)};
@@ -59,7 +59,7 @@ static void test_create_and_mark(void **state)
 
 /* Revoked on all tables, granted again on the one that keeps it; rights of the server come
  * first. */
-static void test_rights(void **state)
+static void test_postgresql_rights_are_granted_and_revoked(void **state)
 {
     static const struct stw_right all = {.level = STW_LEVEL_TABLE,
                                          .database = "d",
@@ -138,7 +138,7 @@ static void expand_fails(struct stw_grant g, const char *expected)
         __VA_ARGS__, NULL                                                                          \
     }
 
-static void test_expand(void **state)
+static void test_postgresql_grants_are_expanded(void **state)
 {
     struct stw_error err;
     struct stw_grant g = {"d", NULL, "t", P("ALL"), false};
@@ -161,7 +161,7 @@ static void test_expand(void **state)
                  "MAINTAIN needs PostgreSQL 17 or newer");
 }
 
-static void test_drop(void **state)
+static void test_postgresql_role_is_dropped(void **state)
 {
     char first[] = "one", *databases[] = {first};
     const struct stw_seen seen = {
@@ -184,7 +184,7 @@ static void test_drop(void **state)
 }
 
 /* Never reassigned to the admin, but to a role of steward's, which is created if it is missing. */
-static void test_drop_to_heir(void **state)
+static void test_postgresql_objects_are_reassigned_to_the_heir(void **state)
 {
     struct stw_seen seen = {.owns = true, .heir = "steward_heir_shop"};
     static const struct stw_login l = {.exists = true};
@@ -206,9 +206,11 @@ static void test_drop_to_heir(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create_and_mark), cmocka_unit_test(test_rights),
-        cmocka_unit_test(test_expand),          cmocka_unit_test(test_drop),
-        cmocka_unit_test(test_drop_to_heir),
+        cmocka_unit_test(test_postgresql_role_is_created_and_marked),
+        cmocka_unit_test(test_postgresql_rights_are_granted_and_revoked),
+        cmocka_unit_test(test_postgresql_grants_are_expanded),
+        cmocka_unit_test(test_postgresql_role_is_dropped),
+        cmocka_unit_test(test_postgresql_objects_are_reassigned_to_the_heir),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

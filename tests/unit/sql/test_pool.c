@@ -123,7 +123,7 @@ static void visit(struct scene *s, const char *database)
     stw_pool_put(s->pool, c, false);
 }
 
-static void test_standing_connection_gives_its_place_to_no_other(void **state)
+static void test_standing_connection_keeps_its_slot(void **state)
 {
     static const char *const databases[] = {"a", "b", "c", "d", "e", "a"};
     struct scene s;
@@ -174,7 +174,7 @@ static void test_standing_connection_does_not_end_by_its_age(void **state)
     end(&s);
 }
 
-static void test_visits_use_the_standing_connection_while_logins_are_held_up(void **state)
+static void test_standing_connection_is_used_while_logins_block(void **state)
 {
     struct scene s;
     bool held;
@@ -279,10 +279,10 @@ static void test_locked_databases_are_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_standing_connection_gives_its_place_to_no_other),
+        cmocka_unit_test(test_standing_connection_keeps_its_slot),
         cmocka_unit_test(test_only_connection_serves_all_databases),
         cmocka_unit_test(test_standing_connection_does_not_end_by_its_age),
-        cmocka_unit_test(test_visits_use_the_standing_connection_while_logins_are_held_up),
+        cmocka_unit_test(test_standing_connection_is_used_while_logins_block),
         cmocka_unit_test(test_dead_connection_does_not_stand),
         cmocka_unit_test(test_locked_database_is_known_for_some_seconds),
         cmocka_unit_test(test_locked_databases_are_bounded),

@@ -34,7 +34,7 @@ static void is(struct stw_buf *out, const char *expected)
     stw_buf_clear(out);
 }
 
-static void test_quotes(void **state)
+static void test_names_and_strings_are_quoted(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
     (void)state;
@@ -69,7 +69,7 @@ static void test_nul_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quotes),
+        cmocka_unit_test(test_names_and_strings_are_quoted),
         cmocka_unit_test(test_nul_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

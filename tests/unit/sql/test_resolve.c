@@ -36,7 +36,7 @@ static int hangs(const char *host, const char *service, const struct addrinfo *h
     return none(host, service, hints, ret);
 }
 
-static void numbers(void **state)
+static void test_numeric_addresses_need_no_lookup(void **state)
 {
     static const char *const rows[] = {"127.0.0.1", "10.0.0.255", "::1", "2001:db8::7"};
     (void)state;
@@ -51,7 +51,7 @@ static void numbers(void **state)
     assert_int_equal(asked, 0);
 }
 
-static void names(void **state)
+static void test_host_names_are_resolved(void **state)
 {
     struct stw_addresses a = {0};
     struct stw_error err = {0};
@@ -70,7 +70,7 @@ static void names(void **state)
 
 /* No caller waits longer than its timeout.  The number of abandoned lookups is limited, and goes
  * down when they end. */
-static void silence(void **state)
+static void test_silent_lookups_time_out_and_are_limited(void **state)
 {
     struct stw_addresses a = {0};
     struct stw_error err = {0};
@@ -95,9 +95,9 @@ static void silence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(names),
-        cmocka_unit_test(silence),
+        cmocka_unit_test(test_numeric_addresses_need_no_lookup),
+        cmocka_unit_test(test_host_names_are_resolved),
+        cmocka_unit_test(test_silent_lookups_time_out_and_are_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static struct stw_targets *good(const char *text)
 }
 
 /* '*' and "{namespace}" in the three lists; an absent list has its default. */
-static void patterns(void **state)
+static void test_target_patterns_match(void **state)
 {
     struct stw_targets *list = good(
         "{\"targets\":[{" BASE "," ADMIN "},{\"name\":\"pg\",\"engine\":\"postgresql\",\"host\":"
@@ -82,7 +82,7 @@ static void patterns(void **state)
 }
 
 /* A misspelt pattern must not become a name that does not exist, or match all names. */
-static void wrong_patterns(void **state)
+static void test_invalid_target_patterns_are_refused(void **state)
 {
     stw_autofree char *said = parse(
         WITH("\"allowedDatabases\":[\"{ns}\",\"{namespace\",\"}\",\"\"],\"allowedOwners\":[]"),
@@ -100,7 +100,7 @@ static void wrong_patterns(void **state)
         "targets[0].allowedOwners: Invalid value: not supported on mariadb\n");
 }
 
-static void nothing_is_configured(void **state)
+static void test_absent_target_list_is_empty(void **state)
 {
     static const char *const texts[] = {"{}", "{\"targets\":null}", "{\"targets\":[]}"};
     (void)state;
@@ -117,7 +117,7 @@ static void nothing_is_configured(void **state)
     stw_targets_unref(stw_targets_ref(NULL));
 }
 
-static void what_is_left_out(void **state)
+static void test_omitted_target_fields_have_defaults(void **state)
 {
     struct stw_targets *list = good(
         "{\"targets\":[{" BASE "," ADMIN "},{\"name\":\"pg\",\"engine\":\"postgresql\",\"host\":"
@@ -159,7 +159,7 @@ static void what_is_left_out(void **state)
     stw_targets_unref(list);
 }
 
-static void what_is_said(void **state)
+static void test_target_fields_are_read(void **state)
 {
     struct stw_targets *list = good(
         ONE("\"name\":\"a.B_c-1\",\"engine\":\"postgresql\",\"host\":\"10.0.0.1\",\"port\":5433,"
@@ -189,7 +189,7 @@ static void what_is_said(void **state)
 }
 
 /* An empty list allows nothing, unlike an absent one. */
-static void an_empty_list_allows_nothing(void **state)
+static void test_empty_target_list_allows_nothing(void **state)
 {
     struct stw_targets *list = good(WITH("\"allowedNamespaces\":[],\"allowedPrivileges\":[]"));
     const struct stw_target *t = stw_targets_at(list, 0);
@@ -201,7 +201,7 @@ static void an_empty_list_allows_nothing(void **state)
     stw_targets_unref(list);
 }
 
-static void what_is_wrong(void **state)
+static void test_invalid_target_fields_are_refused(void **state)
 {
     static const char nothing_set[] =
         "targets[0].admin: Invalid value: set one of passwordSecret, passwordFile, or "
@@ -339,7 +339,7 @@ static void what_is_wrong(void **state)
     }
 }
 
-static void the_default(void **state)
+static void test_default_target_is_found(void **state)
 {
     struct stw_targets *list =
         good("{\"targets\":[{" BASE "," ADMIN "},{\"name\":\"a\",\"engine\":\"mysql\",\"host\":"
@@ -349,7 +349,7 @@ static void the_default(void **state)
     stw_targets_unref(list);
 }
 
-static void too_many(void **state)
+static void test_too_many_targets_are_refused(void **state)
 {
     struct stw_buf text = STW_BUF_INIT(1 << 20);
     (void)state;
@@ -362,7 +362,7 @@ static void too_many(void **state)
     stw_buf_done(&text);
 }
 
-static void who_logs_in_elsewhere(void **state)
+static void test_changed_login_of_target_is_recognised(void **state)
 {
     static const struct {
         const char *other;
@@ -395,7 +395,7 @@ static void who_logs_in_elsewhere(void **state)
 }
 
 /* A reference may outlive the current list. */
-static void counted(void **state)
+static void test_target_list_is_reference_counted(void **state)
 {
     struct stw_targets *list = good(ONE(BASE "," ADMIN)), *held = stw_targets_ref(list);
     (void)state;
@@ -407,17 +407,17 @@ static void counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(patterns),
-        cmocka_unit_test(wrong_patterns),
-        cmocka_unit_test(nothing_is_configured),
-        cmocka_unit_test(what_is_left_out),
-        cmocka_unit_test(what_is_said),
-        cmocka_unit_test(an_empty_list_allows_nothing),
-        cmocka_unit_test(what_is_wrong),
-        cmocka_unit_test(the_default),
-        cmocka_unit_test(too_many),
-        cmocka_unit_test(who_logs_in_elsewhere),
-        cmocka_unit_test(counted),
+        cmocka_unit_test(test_target_patterns_match),
+        cmocka_unit_test(test_invalid_target_patterns_are_refused),
+        cmocka_unit_test(test_absent_target_list_is_empty),
+        cmocka_unit_test(test_omitted_target_fields_have_defaults),
+        cmocka_unit_test(test_target_fields_are_read),
+        cmocka_unit_test(test_empty_target_list_allows_nothing),
+        cmocka_unit_test(test_invalid_target_fields_are_refused),
+        cmocka_unit_test(test_default_target_is_found),
+        cmocka_unit_test(test_too_many_targets_are_refused),
+        cmocka_unit_test(test_changed_login_of_target_is_recognised),
+        cmocka_unit_test(test_target_list_is_reference_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static int each(void *ctx, const char *parent, const char *name, const char *tex
     return 0;
 }
 
-static void xml(void **state)
+static void test_xml_is_read(void **state)
 {
     static const struct {
         const char *text, *said; /* NULL: refused */
@@ -106,7 +106,7 @@ static void refuses(const char *text, size_t len, const char *why)
 }
 
 /* Entities are declared in a DTD, which is refused at its first word. */
-static void xml_entities(void **state)
+static void test_xml_dtds_are_refused(void **state)
 {
     static const char *const dtds[] = {
         "<!DOCTYPE a><a/>",
@@ -127,7 +127,7 @@ static void xml_entities(void **state)
     refuses("<a><![CDATA[x]]></a>", 20, "it has CDATA");
 }
 
-static void xml_cut(void **state)
+static void test_truncated_xml_is_refused(void **state)
 {
     static const char whole[] = "<?xml version=\"1.0\"?><!-- c --><n:a xmlns:n='u'><b>&lt;"
                                 "\xe2\x82\xac</b><c/></n:a>";
@@ -140,7 +140,7 @@ static void xml_cut(void **state)
     assert_string_equal(s.text, "a/b=<\xe2\x82\xac;a/c=;/a=();");
 }
 
-static void xml_nul(void **state)
+static void test_xml_with_nul_is_refused(void **state)
 {
     static const char utf16[] = "\xff\xfe<\0a\0/\0>";
     (void)state;
@@ -185,7 +185,7 @@ static void walk_filled(const struct filled *f)
 #define MANY 2000000
 
 /* "Memory": expat would keep it as a whole. */
-static void xml_limits(void **state)
+static void test_xml_limits_are_exact(void **state)
 {
     static const struct filled rows[] = {
         {"", "<a>", STW_XML_DEPTH_MAX, "</a>", "", NULL, 0},
@@ -210,7 +210,7 @@ static void xml_limits(void **state)
 }
 
 /* expat keeps each name of an element and of an attribute. */
-static void xml_names(void **state)
+static void test_long_xml_names_are_refused(void **state)
 {
     static const char *const forms[][2] = {{"<a", "/>"}, {"<b a", "=''/>"}};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(16u << 20);
@@ -230,7 +230,7 @@ static void xml_names(void **state)
 }
 
 /* A page of S3 with the longest keys is below all limits. */
-static void xml_page(void **state)
+static void test_largest_s3_page_is_read(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(16u << 20);
     struct stw_error err = {0};
@@ -261,7 +261,7 @@ static int stop(void *ctx, const char *parent, const char *name, const char *tex
 }
 
 /* The first -1 of the function ends the walk, with its error. */
-static void xml_stopped(void **state)
+static void test_xml_callback_ends_the_reading(void **state)
 {
     unsigned calls = 0;
     struct stw_error err = {0};
@@ -276,7 +276,7 @@ static void xml_stopped(void **state)
 
 #define KEYS "aws_access_key_id = A\naws_secret_access_key = B/c+=\n"
 
-static void credentials(void **state)
+static void test_aws_credentials_are_parsed(void **state)
 {
     static const struct {
         const char *text, *access, *secret, *token; /* access NULL: refused */
@@ -314,9 +314,15 @@ static void credentials(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(xml),      cmocka_unit_test(xml_entities), cmocka_unit_test(xml_cut),
-        cmocka_unit_test(xml_nul),  cmocka_unit_test(xml_limits),   cmocka_unit_test(xml_names),
-        cmocka_unit_test(xml_page), cmocka_unit_test(xml_stopped),  cmocka_unit_test(credentials),
+        cmocka_unit_test(test_xml_is_read),
+        cmocka_unit_test(test_xml_dtds_are_refused),
+        cmocka_unit_test(test_truncated_xml_is_refused),
+        cmocka_unit_test(test_xml_with_nul_is_refused),
+        cmocka_unit_test(test_xml_limits_are_exact),
+        cmocka_unit_test(test_long_xml_names_are_refused),
+        cmocka_unit_test(test_largest_s3_page_is_read),
+        cmocka_unit_test(test_xml_callback_ends_the_reading),
+        cmocka_unit_test(test_aws_credentials_are_parsed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,7 @@ static void expect(struct stw_access *a, const char *authorization, int code, co
         fail_msg("%s: %d %s", authorization ? authorization : "nothing", got.code, got.text);
 }
 
-static void headers_that_show_no_token(void **state)
+static void test_headers_without_token_are_refused(void **state)
 {
     static const char *const headers[] = {NULL,         "",           "Bearer",      "Bearer ",
                                           "Basic good", "Bearer a b", "Bearer a\tb", "good"};
@@ -112,7 +112,7 @@ static void headers_that_show_no_token(void **state)
     stw_access_destroy(a);
 }
 
-static void who_is_asked_and_what(void **state)
+static void test_token_and_right_are_reviewed(void **state)
 {
     struct server s;
     struct stw_access *a = make(&s);
@@ -135,7 +135,7 @@ static void who_is_asked_and_what(void **state)
     stw_access_destroy(a);
 }
 
-static void a_user_without_the_right(void **state)
+static void test_user_without_the_right_is_refused(void **state)
 {
     struct server s;
     struct stw_access *a = make(&s);
@@ -150,7 +150,7 @@ static void a_user_without_the_right(void **state)
     stw_access_destroy(a);
 }
 
-static void a_permission_is_remembered_for_a_minute(void **state)
+static void test_permission_is_cached_for_a_minute(void **state)
 {
     struct server s;
     struct stw_access *a = make(&s);
@@ -169,7 +169,7 @@ static void a_permission_is_remembered_for_a_minute(void **state)
     stw_access_destroy(a);
 }
 
-static void without_the_api_server(void **state)
+static void test_api_server_outage_admits_only_cached_users(void **state)
 {
     struct server s;
     struct stw_access *a = make(&s);
@@ -195,7 +195,7 @@ static void without_the_api_server(void **state)
 }
 
 /* A value takes many times its text in memory. */
-static void an_answer_of_very_many_values(void **state)
+static void test_review_answer_with_many_values_is_refused(void **state)
 {
     struct server s;
     struct stw_access *a = make(&s);
@@ -208,7 +208,7 @@ static void an_answer_of_very_many_values(void **state)
     stw_access_destroy(a);
 }
 
-static void guesses_are_bounded_and_push_nobody_out(void **state)
+static void test_token_guesses_are_limited_and_evict_no_user(void **state)
 {
     struct server s;
     struct stw_access *a = make(&s);
@@ -249,7 +249,7 @@ static unsigned flood(struct stw_access *a, unsigned peers, unsigned rounds)
 }
 
 /* Four strangers as in a flood; a client with a new token each second, from an address of its own. */
-static void strangers_keep_no_new_token_out(void **state)
+static void test_invalid_tokens_do_not_block_a_new_valid_one(void **state)
 {
     struct server s;
     struct stw_access *a = make(&s);
@@ -269,7 +269,7 @@ static void strangers_keep_no_new_token_out(void **state)
 
 /* More addresses than the sum has room for: it is bounded, and has a reserve for an address that has
  * shown a token with the permission. */
-static void the_sum_of_all_addresses_is_bounded(void **state)
+static void test_token_reviews_of_all_addresses_are_limited(void **state)
 {
     struct server s;
     struct stw_access *a = make(&s);
@@ -290,7 +290,7 @@ static void the_sum_of_all_addresses_is_bounded(void **state)
 }
 
 /* One thread asks: while the API server is slow, the tokens of strangers take at most half of it. */
-static void a_slow_api_server_is_asked_less(void **state)
+static void test_slow_api_server_gets_fewer_reviews(void **state)
 {
     struct server s;
     struct stw_access *a = make(&s);
@@ -307,7 +307,7 @@ static void a_slow_api_server_is_asked_less(void **state)
 }
 
 /* A token that makes the API server fail: an address with a permission is asked for nevertheless. */
-static void a_failure_does_not_delay_an_address_with_a_permission(void **state)
+static void test_failed_review_does_not_delay_permitted_address(void **state)
 {
     struct server s;
     struct stw_access *a = make(&s);
@@ -323,7 +323,7 @@ static void a_failure_does_not_delay_an_address_with_a_permission(void **state)
 }
 
 /* With more addresses than the table has, those with a permission stay. */
-static void the_table_of_addresses_is_bounded(void **state)
+static void test_address_table_is_bounded(void **state)
 {
     struct server s;
     struct stw_access *a = make(&s);
@@ -343,18 +343,18 @@ static void the_table_of_addresses_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(headers_that_show_no_token),
-        cmocka_unit_test(who_is_asked_and_what),
-        cmocka_unit_test(a_user_without_the_right),
-        cmocka_unit_test(a_permission_is_remembered_for_a_minute),
-        cmocka_unit_test(without_the_api_server),
-        cmocka_unit_test(an_answer_of_very_many_values),
-        cmocka_unit_test(guesses_are_bounded_and_push_nobody_out),
-        cmocka_unit_test(strangers_keep_no_new_token_out),
-        cmocka_unit_test(the_sum_of_all_addresses_is_bounded),
-        cmocka_unit_test(a_slow_api_server_is_asked_less),
-        cmocka_unit_test(a_failure_does_not_delay_an_address_with_a_permission),
-        cmocka_unit_test(the_table_of_addresses_is_bounded),
+        cmocka_unit_test(test_headers_without_token_are_refused),
+        cmocka_unit_test(test_token_and_right_are_reviewed),
+        cmocka_unit_test(test_user_without_the_right_is_refused),
+        cmocka_unit_test(test_permission_is_cached_for_a_minute),
+        cmocka_unit_test(test_api_server_outage_admits_only_cached_users),
+        cmocka_unit_test(test_review_answer_with_many_values_is_refused),
+        cmocka_unit_test(test_token_guesses_are_limited_and_evict_no_user),
+        cmocka_unit_test(test_invalid_tokens_do_not_block_a_new_valid_one),
+        cmocka_unit_test(test_token_reviews_of_all_addresses_are_limited),
+        cmocka_unit_test(test_slow_api_server_gets_fewer_reviews),
+        cmocka_unit_test(test_failed_review_does_not_delay_permitted_address),
+        cmocka_unit_test(test_address_table_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static void fields_have_no_keys(void **state)
+static void test_metric_fields_have_no_map_keys(void **state)
 {
     static const struct stw_field text = {.name = "", .type = STW_T_STRING};
     static const struct stw_field port_rows[] = {{.name = "port"}, {0}};
@@ -75,7 +75,7 @@ static void assert_has(struct stw_metrics *m, const char *line)
         fail_msg("%s\nis not in\n%s", line, text);
 }
 
-static void counts(void **state)
+static void test_admission_results_are_counted(void **state)
 {
     struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_admission_metrics t;
@@ -108,7 +108,7 @@ static void counts(void **state)
     stw_metrics_destroy(m);
 }
 
-static void works_without_a_registry(void **state)
+static void test_admission_metrics_work_without_a_registry(void **state)
 {
     struct stw_admission_metrics t;
     struct stw_route r = {0};
@@ -124,9 +124,9 @@ static void works_without_a_registry(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_have_no_keys),
-        cmocka_unit_test(counts),
-        cmocka_unit_test(works_without_a_registry),
+        cmocka_unit_test(test_metric_fields_have_no_map_keys),
+        cmocka_unit_test(test_admission_results_are_counted),
+        cmocka_unit_test(test_admission_metrics_work_without_a_registry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "base/util.h"
 #include "pki.h"
 
-static void a_pair_that_fits(void **state)
+static void test_valid_certificate_pair_is_loaded(void **state)
 {
     int64_t now = stw_wall_us(&stw_clock_system);
     struct stw_pem_pair pair = make_pair(now, 30);
@@ -37,7 +37,7 @@ static void assert_refused(const char *cert, const char *key, int64_t now, const
         fail_msg("\"%s\" does not say \"%s\"", err.text, words);
 }
 
-static void broken_pairs(void **state)
+static void test_broken_certificate_pairs_are_refused(void **state)
 {
     int64_t now = stw_wall_us(&stw_clock_system);
     struct stw_pem_pair one = make_pair(now, 30), two = make_pair(now, 30);
@@ -61,8 +61,8 @@ static void broken_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pair_that_fits),
-        cmocka_unit_test(broken_pairs),
+        cmocka_unit_test(test_valid_certificate_pair_is_loaded),
+        cmocka_unit_test(test_broken_certificate_pairs_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

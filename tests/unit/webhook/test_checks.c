@@ -81,7 +81,7 @@ static const struct {
     {{"readyz", "other", false, NULL}, bad, false, 404, "there is no check \"other\" on /readyz\n"},
 };
 
-static void texts(void **state)
+static void test_probe_texts_show_each_check(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
@@ -94,6 +94,6 @@ static void texts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(texts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_probe_texts_show_each_check)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

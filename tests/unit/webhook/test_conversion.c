@@ -49,7 +49,7 @@ static void forget(struct answer *a)
     "{\"apiVersion\":\"example.org/" version "\",\"kind\":\"Site\",\"metadata\":{\"name\":\"" name \
     "\",\"namespace\":\"shop\",\"uid\":\"x\"},\"spec\":" spec "}"
 
-static void all_objects_are_converted(void **state)
+static void test_conversion_review_converts_all_objects(void **state)
 {
     struct answer a;
     (void)state;
@@ -79,7 +79,7 @@ static void all_objects_are_converted(void **state)
 }
 
 /* An empty list is a review, too. */
-static void no_objects_are_a_success(void **state)
+static void test_empty_conversion_review_succeeds(void **state)
 {
     struct answer a;
     (void)state;
@@ -112,7 +112,7 @@ static const struct {
 };
 
 /* One object that cannot be converted fails the review; nothing is converted in part. */
-static void failures_name_object_and_field(void **state)
+static void test_conversion_failure_names_object_and_field(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(failures); i++) {
@@ -156,7 +156,7 @@ static const struct {
      BODY "request.objects: must be a list"},
 };
 
-static void what_is_not_a_review_is_refused(void **state)
+static void test_malformed_conversion_review_is_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(refused); i++) {
@@ -189,7 +189,7 @@ static void add_nested(struct stw_buf *body, unsigned depth)
 /* Whatever the API server has must be convertible, or one object makes all lists unreadable: admission
  * accepts STW_JSON_MAX_DEPTH levels with the object two levels deep, and an object from a time without
  * the webhook may have 10,000. */
-static void depth_is_that_of_admission(void **state)
+static void test_conversion_depth_equals_admission_depth(void **state)
 {
     stw_autobuf struct stw_buf body = STW_BUF_INIT(REPLY_MAX);
     /* review, request, object, spec, extra */
@@ -212,7 +212,7 @@ static void depth_is_that_of_admission(void **state)
     forget(&a);
 }
 
-static void thousands_of_objects(void **state)
+static void test_thousands_of_objects_are_converted(void **state)
 {
     stw_autobuf struct stw_buf body = STW_BUF_INIT(REPLY_MAX);
     struct answer a;
@@ -239,7 +239,7 @@ static void thousands_of_objects(void **state)
 }
 
 /* Never a part of the answer. */
-static void no_room_is_not_a_success(void **state)
+static void test_truncated_conversion_reply_is_no_success(void **state)
 {
     const char *body = REVIEW("example.org/v1alpha1", SITE("v1", "a", "{\"host\":\"h\"}"));
     (void)state;
@@ -257,7 +257,7 @@ static void no_room_is_not_a_success(void **state)
     }
 }
 
-static void conversion_is_for_kinds_with_versions(void **state)
+static void test_conversion_is_needed_for_versioned_kinds(void **state)
 {
     struct stw_kind one = site_kind;
     (void)state;
@@ -269,14 +269,14 @@ static void conversion_is_for_kinds_with_versions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_objects_are_converted),
-        cmocka_unit_test(no_objects_are_a_success),
-        cmocka_unit_test(failures_name_object_and_field),
-        cmocka_unit_test(what_is_not_a_review_is_refused),
-        cmocka_unit_test(depth_is_that_of_admission),
-        cmocka_unit_test(thousands_of_objects),
-        cmocka_unit_test(no_room_is_not_a_success),
-        cmocka_unit_test(conversion_is_for_kinds_with_versions),
+        cmocka_unit_test(test_conversion_review_converts_all_objects),
+        cmocka_unit_test(test_empty_conversion_review_succeeds),
+        cmocka_unit_test(test_conversion_failure_names_object_and_field),
+        cmocka_unit_test(test_malformed_conversion_review_is_refused),
+        cmocka_unit_test(test_conversion_depth_equals_admission_depth),
+        cmocka_unit_test(test_thousands_of_objects_are_converted),
+        cmocka_unit_test(test_truncated_conversion_reply_is_no_success),
+        cmocka_unit_test(test_conversion_is_needed_for_versioned_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static uint64_t world_now(void *ctx)
 
 static const struct stw_secret_facts all = {.secret_there = true, .key_there = true, .len = 3};
 
-static void holders(void **state)
+static void test_holder_of_a_name_is_shown_in_own_namespace(void **state)
 {
     static const struct {
         const char *holder, *self, *told;
@@ -70,7 +70,7 @@ static void holders(void **state)
     stw_discreet_done(&d);
 }
 
-static void secrets(void **state)
+static void test_secret_facts_are_hidden_from_other_callers(void **state)
 {
     struct world w = {.facts = all};
     struct stw_discreet d;
@@ -106,7 +106,7 @@ static void secrets(void **state)
 }
 
 /* One address uses all that it gets; another one is still served, and the sum is bounded. */
-static void a_stranger_leaves_lookups_to_others(void **state)
+static void test_lookups_of_one_address_are_limited(void **state)
 {
     struct world w = {0};
     struct stw_discreet d;
@@ -134,9 +134,9 @@ static void a_stranger_leaves_lookups_to_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(holders),
-        cmocka_unit_test(secrets),
-        cmocka_unit_test(a_stranger_leaves_lookups_to_others),
+        cmocka_unit_test(test_holder_of_a_name_is_shown_in_own_namespace),
+        cmocka_unit_test(test_secret_facts_are_hidden_from_other_callers),
+        cmocka_unit_test(test_lookups_of_one_address_are_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static int handle(const char *body, size_t len, struct stw_buf *reply)
     return status;
 }
 
-static void refusals(void **state)
+static void test_malformed_reviews_are_refused(void **state)
 {
     static const struct {
         const char *body, *words; /* words: part of the message; NULL: accepted */
@@ -117,7 +117,7 @@ static void refusals(void **state)
     }
 }
 
-static void depth_is_bounded(void **state)
+static void test_review_depth_is_bounded(void **state)
 {
     stw_autobuf struct stw_buf body = STW_BUF_INIT(1 << 20), reply = STW_BUF_INIT(1 << 20);
     (void)state;
@@ -128,7 +128,7 @@ static void depth_is_bounded(void **state)
 }
 
 /* The UID is returned unchanged, including escapes. */
-static void uid_is_echoed(void **state)
+static void test_review_uid_is_echoed(void **state)
 {
     static const char body[] = REQUEST("\"uid\":\"a\\\"\\u00e9\"," GVK "," GVR "," CREATE);
     stw_autobuf struct stw_buf reply = STW_BUF_INIT(1 << 20);
@@ -160,7 +160,7 @@ static void reply_with(const char *const *warnings, struct stw_buf *reply)
 
 /* Warnings become HTTP headers: one line, short enough for the API server not to truncate, whole
  * characters. */
-static void warnings_are_trimmed(void **state)
+static void test_review_warnings_are_truncated(void **state)
 {
     char wide[400];
     stw_autobuf struct stw_buf reply = STW_BUF_INIT(1 << 20);
@@ -179,7 +179,7 @@ static void warnings_are_trimmed(void **state)
     assert_in_range(stw_json_size(stw_json_at(list, 1)), 250, 256);
 }
 
-static void warnings_have_a_total(void **state)
+static void test_review_warnings_have_a_total_limit(void **state)
 {
     char text[250];
     const char *many[41] = {NULL};
@@ -197,11 +197,11 @@ static void warnings_have_a_total(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(depth_is_bounded),
-        cmocka_unit_test(uid_is_echoed),
-        cmocka_unit_test(warnings_are_trimmed),
-        cmocka_unit_test(warnings_have_a_total),
+        cmocka_unit_test(test_malformed_reviews_are_refused),
+        cmocka_unit_test(test_review_depth_is_bounded),
+        cmocka_unit_test(test_review_uid_is_echoed),
+        cmocka_unit_test(test_review_warnings_are_truncated),
+        cmocka_unit_test(test_review_warnings_have_a_total_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,7 +126,7 @@ static bool is_cut(int fd, unsigned patience_ms)
     return poll(&p, 1, (int)patience_ms) == 1 && recv(fd, &c, 1, MSG_DONTWAIT) <= 0;
 }
 
-static void the_oldest_goes_that_never_finished(void **state)
+static void test_oldest_unserved_connection_is_closed_first(void **state)
 {
     struct house h;
     int fd[4];
@@ -157,7 +157,7 @@ static bool counts(size_t want)
 }
 
 /* Also one that is cut, until the library has closed it. */
-static void connections_and_requests_count_in_the_share(void **state)
+static void test_connections_and_requests_count_in_the_share(void **state)
 {
     struct house h;
     (void)state;
@@ -187,7 +187,7 @@ static void serve_all(struct house *h, uint64_t now)
     }
 }
 
-static void then_the_one_idle_longest(void **state)
+static void test_longest_idle_connection_is_closed_next(void **state)
 {
     struct house h;
     int fd[4];
@@ -216,7 +216,7 @@ static void then_the_one_idle_longest(void **state)
 
 /* The library is slow, and has not entered the new connections yet.  A served client stays, and new
  * ones wait until it is known which connection must be closed. */
-static void served_clients_stay_while_many_connect(void **state)
+static void test_served_clients_stay_while_many_connect(void **state)
 {
     struct house h;
     (void)state;
@@ -243,7 +243,7 @@ static void served_clients_stay_while_many_connect(void **state)
 }
 
 /* Go's client may open a connection that it does not use until much later. */
-static void kept_behind_its_handshake(void **state)
+static void test_unused_connection_is_kept_after_handshake(void **state)
 {
     struct house h;
     (void)state;
@@ -264,7 +264,7 @@ static void kept_behind_its_handshake(void **state)
     house_close(&h);
 }
 
-static void spare_but_not_for_ever(void **state)
+static void test_unused_connection_ends_at_the_idle_timeout(void **state)
 {
     struct house h;
     (void)state;
@@ -282,7 +282,7 @@ static void spare_but_not_for_ever(void **state)
     house_close(&h);
 }
 
-static void late_with_its_first_request(void **state)
+static void test_late_first_request_gets_its_full_time(void **state)
 {
     struct house h;
     (void)state;
@@ -298,7 +298,7 @@ static void late_with_its_first_request(void **state)
     house_close(&h);
 }
 
-static void time_is_up(void **state)
+static void test_request_timeout_closes_the_connection(void **state)
 {
     struct house h;
     (void)state;
@@ -321,7 +321,7 @@ static void time_is_up(void **state)
     house_close(&h);
 }
 
-static void idle_is_up(void **state)
+static void test_idle_timeout_closes_the_connection(void **state)
 {
     struct house h;
     (void)state;
@@ -336,7 +336,7 @@ static void idle_is_up(void **state)
     house_close(&h);
 }
 
-static void unfinished_business(void **state)
+static void test_unfinished_connections_are_counted(void **state)
 {
     struct house h;
     (void)state;
@@ -352,7 +352,7 @@ static void unfinished_business(void **state)
     house_close(&h);
 }
 
-static void a_port_that_is_taken(void **state)
+static void test_port_in_use_is_an_error(void **state)
 {
     struct house h;
     struct stw_error err = {0};
@@ -371,17 +371,17 @@ static void a_port_that_is_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_oldest_goes_that_never_finished),
-        cmocka_unit_test(connections_and_requests_count_in_the_share),
-        cmocka_unit_test(then_the_one_idle_longest),
-        cmocka_unit_test(served_clients_stay_while_many_connect),
-        cmocka_unit_test(kept_behind_its_handshake),
-        cmocka_unit_test(spare_but_not_for_ever),
-        cmocka_unit_test(late_with_its_first_request),
-        cmocka_unit_test(time_is_up),
-        cmocka_unit_test(idle_is_up),
-        cmocka_unit_test(unfinished_business),
-        cmocka_unit_test(a_port_that_is_taken),
+        cmocka_unit_test(test_oldest_unserved_connection_is_closed_first),
+        cmocka_unit_test(test_connections_and_requests_count_in_the_share),
+        cmocka_unit_test(test_longest_idle_connection_is_closed_next),
+        cmocka_unit_test(test_served_clients_stay_while_many_connect),
+        cmocka_unit_test(test_unused_connection_is_kept_after_handshake),
+        cmocka_unit_test(test_unused_connection_ends_at_the_idle_timeout),
+        cmocka_unit_test(test_late_first_request_gets_its_full_time),
+        cmocka_unit_test(test_request_timeout_closes_the_connection),
+        cmocka_unit_test(test_idle_timeout_closes_the_connection),
+        cmocka_unit_test(test_unfinished_connections_are_counted),
+        cmocka_unit_test(test_port_in_use_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

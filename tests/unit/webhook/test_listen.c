@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void addresses(void **state)
+static void test_listen_addresses_are_parsed(void **state)
 {
     static const struct {
         const char *address, *host, *port; /* host NULL: refused */
@@ -45,7 +45,7 @@ static void addresses(void **state)
     }
 }
 
-static void a_port_in_use_is_said(void **state)
+static void test_port_in_use_is_named(void **state)
 {
     stw_autoclose int first = -1;
     int second = -1;
@@ -61,7 +61,7 @@ static void a_port_in_use_is_said(void **state)
     assert_int_equal(second, -1);
 }
 
-static void every_address(void **state)
+static void test_empty_host_listens_on_every_address(void **state)
 {
     stw_autoclose int fd = -1;
     uint16_t port = 0;
@@ -74,9 +74,9 @@ static void every_address(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses),
-        cmocka_unit_test(a_port_in_use_is_said),
-        cmocka_unit_test(every_address),
+        cmocka_unit_test(test_listen_addresses_are_parsed),
+        cmocka_unit_test(test_port_in_use_is_named),
+        cmocka_unit_test(test_empty_host_listens_on_every_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,7 +141,7 @@ static void expect(struct client *c, const char *path, const char *token, int st
         fail_msg("%s with %s: %d %s", path, token ? token : "nothing", got, reply);
 }
 
-static void answers(void **state)
+static void test_metrics_server_answers(void **state)
 {
     struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
@@ -193,7 +193,7 @@ static void *read_often(void *arg)
     return (void *)bad;
 }
 
-static void many_readers_while_the_certificate_changes(void **state)
+static void test_certificate_change_under_many_readers(void **state)
 {
     struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_pem_pair one = make_pair(stw_wall_us(&stw_clock_system), 30);
@@ -220,7 +220,7 @@ static void many_readers_while_the_certificate_changes(void **state)
 
 /* Four strangers, each of an address of its own, try tokens until they are refused; each new token of
  * another client is still looked at. */
-static void strangers_keep_no_new_token_out(void **state)
+static void test_invalid_tokens_do_not_block_a_new_valid_one(void **state)
 {
     struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
@@ -252,7 +252,7 @@ static void strangers_keep_no_new_token_out(void **state)
 }
 
 /* While another client is connected that sends nothing. */
-static void it_ends_at_once(void **state)
+static void test_metrics_server_ends_at_once(void **state)
 {
     struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
     struct stw_metrics *m = stw_metrics_create("steward");
@@ -292,10 +292,10 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers),
-        cmocka_unit_test(many_readers_while_the_certificate_changes),
-        cmocka_unit_test(strangers_keep_no_new_token_out),
-        cmocka_unit_test(it_ends_at_once),
+        cmocka_unit_test(test_metrics_server_answers),
+        cmocka_unit_test(test_certificate_change_under_many_readers),
+        cmocka_unit_test(test_invalid_tokens_do_not_block_a_new_valid_one),
+        cmocka_unit_test(test_metrics_server_ends_at_once),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -17,7 +17,7 @@ static char *encoded(const struct stw_patch *p)
     return stw_buf_take(&out);
 }
 
-static void nothing_is_no_text(void **state)
+static void test_empty_patch_has_no_text(void **state)
 {
     struct stw_patch p;
     (void)state;
@@ -28,7 +28,7 @@ static void nothing_is_no_text(void **state)
 }
 
 /* Values of one, two and three bytes bring the array to each length modulo three. */
-static void every_length(void **state)
+static void test_patch_base64_of_every_length(void **state)
 {
     static const struct {
         const char *value, *base64;
@@ -48,7 +48,7 @@ static void every_length(void **state)
     }
 }
 
-static void operations_in_order(void **state)
+static void test_patch_operations_keep_their_order(void **state)
 {
     struct stw_patch p;
     (void)state;
@@ -63,7 +63,7 @@ static void operations_in_order(void **state)
 }
 
 /* A patch that does not fit must not be sent truncated. */
-static void failure_is_passed_on(void **state)
+static void test_failed_patch_is_not_sent(void **state)
 {
     struct stw_patch p;
     struct stw_buf out = STW_BUF_INIT(65536);
@@ -80,10 +80,10 @@ static void failure_is_passed_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_no_text),
-        cmocka_unit_test(every_length),
-        cmocka_unit_test(operations_in_order),
-        cmocka_unit_test(failure_is_passed_on),
+        cmocka_unit_test(test_empty_patch_has_no_text),
+        cmocka_unit_test(test_patch_base64_of_every_length),
+        cmocka_unit_test(test_patch_operations_keep_their_order),
+        cmocka_unit_test(test_failed_patch_is_not_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

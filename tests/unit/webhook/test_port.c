@@ -99,7 +99,7 @@ static size_t drain(int fd, size_t size)
     return got;
 }
 
-static void unread_answers_are_charged(void **state)
+static void test_unread_responses_count_as_memory(void **state)
 {
     struct stw_port *p = open_port();
     char reply[2048];
@@ -131,7 +131,7 @@ static void unread_answers_are_charged(void **state)
 }
 
 /* What was read, or cut, is given back. */
-static void answers_that_were_read_are_forgotten(void **state)
+static void test_read_responses_are_released(void **state)
 {
     struct stw_port *p = open_port();
     char reply[2048];
@@ -145,7 +145,7 @@ static void answers_that_were_read_are_forgotten(void **state)
     stw_port_destroy(p);
 }
 
-static void an_answer_that_never_fits(void **state)
+static void test_response_beyond_all_memory_is_a_503(void **state)
 {
     struct stw_port *p = open_port();
     char reply[2048];
@@ -160,9 +160,9 @@ static void an_answer_that_never_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unread_answers_are_charged),
-        cmocka_unit_test(answers_that_were_read_are_forgotten),
-        cmocka_unit_test(an_answer_that_never_fits),
+        cmocka_unit_test(test_unread_responses_count_as_memory),
+        cmocka_unit_test(test_read_responses_are_released),
+        cmocka_unit_test(test_response_beyond_all_memory_is_a_503),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

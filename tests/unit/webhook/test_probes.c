@@ -53,7 +53,7 @@ static void assert_reply(uint16_t port, const char *line, const char *status, co
         fail_msg("%s: %s", line, stw_buf_str(&reply));
 }
 
-static void answers(void **state)
+static void test_probe_server_answers(void **state)
 {
     bool synced = false;
     const struct stw_probe ready[] = {{"caches", no_caches, &synced}, {0}};
@@ -93,7 +93,7 @@ static void answers(void **state)
 }
 
 /* Far more silent connections than the limit: the kubelet still gets its reply. */
-static void a_crowd_is_no_hindrance(void **state)
+static void test_silent_connections_do_not_block_the_probe(void **state)
 {
     enum { CROWD = 400 };
     struct stw_probes_config c = {.health_address = "127.0.0.1:0", .metrics_address = "0"};
@@ -111,7 +111,7 @@ static void a_crowd_is_no_hindrance(void **state)
     stw_probes_destroy(p);
 }
 
-static void an_address_in_use(void **state)
+static void test_probe_address_in_use_is_an_error(void **state)
 {
     char address[32];
     struct stw_probes_config c = {.health_address = "127.0.0.1:0", .metrics_address = "0"};
@@ -131,9 +131,9 @@ static void an_address_in_use(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers),
-        cmocka_unit_test(a_crowd_is_no_hindrance),
-        cmocka_unit_test(an_address_in_use),
+        cmocka_unit_test(test_probe_server_answers),
+        cmocka_unit_test(test_silent_connections_do_not_block_the_probe),
+        cmocka_unit_test(test_probe_address_in_use_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

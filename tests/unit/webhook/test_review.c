@@ -91,7 +91,7 @@ static void run_case(const char *name)
 
 /* Applying a patch is up to the API server.  Here, an object that has all defaults gets no
  * patch. */
-static void pairs(void **state)
+static void test_recorded_reviews_have_their_replies(void **state)
 {
     DIR *d = opendir(CASES);
     int count = 0;
@@ -107,7 +107,7 @@ static void pairs(void **state)
     assert_true(count >= 20);
 }
 
-static void verdict_is_told(void **state)
+static void test_review_verdict_is_returned(void **state)
 {
     size_t len;
     stw_autofree char *request = read_case("validate-create-bad", "request.json", &len);
@@ -133,7 +133,7 @@ static void verdict_is_told(void **state)
 }
 
 /* A reply that does not fit becomes an InternalError, never a truncated decision. */
-static void no_room_is_a_500(void **state)
+static void test_truncated_review_reply_is_a_500(void **state)
 {
     size_t len;
     stw_autofree char *request = read_case("validate-create-bad", "request.json", &len);
@@ -155,9 +155,9 @@ static void no_room_is_a_500(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pairs),
-        cmocka_unit_test(verdict_is_told),
-        cmocka_unit_test(no_room_is_a_500),
+        cmocka_unit_test(test_recorded_reviews_have_their_replies),
+        cmocka_unit_test(test_review_verdict_is_returned),
+        cmocka_unit_test(test_truncated_review_reply_is_a_500),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

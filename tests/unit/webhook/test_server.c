@@ -122,7 +122,7 @@ static int post(struct client *c, const char *body, char *reply, size_t size)
     return receive(c, reply, size);
 }
 
-static void certificates_come_and_go(void **state)
+static void test_server_certificate_is_replaced(void **state)
 {
     char reply[4096];
     int64_t now = stw_wall_us(&stw_clock_system);
@@ -154,7 +154,7 @@ static void certificates_come_and_go(void **state)
     stw_pem_pair_done(&two);
 }
 
-static void old_protocols_are_refused(void **state)
+static void test_old_tls_versions_are_refused(void **state)
 {
     struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
     struct stw_server *s = start((struct stw_server_config){.threads = 1});
@@ -172,7 +172,7 @@ static void old_protocols_are_refused(void **state)
 }
 
 /* A session can be resumed, but not across certificates. */
-static void sessions_resume(void **state)
+static void test_tls_sessions_resume_with_same_certificate(void **state)
 {
     char reply[4096];
     struct stw_pem_pair one = make_pair(stw_wall_us(&stw_clock_system), 30);
@@ -209,7 +209,7 @@ static void sessions_resume(void **state)
 }
 
 /* Bytes that trickle in do not extend the time limit of the whole request. */
-static void a_trickle_is_cut(void **state)
+static void test_trickling_request_is_closed(void **state)
 {
     char byte;
     struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
@@ -238,7 +238,7 @@ static void a_trickle_is_cut(void **state)
 
 /* With the limit reached by silent connections, both an established client and a newcomer are
  * served. */
-static void silence_makes_way(void **state)
+static void test_silent_connections_make_way(void **state)
 {
     enum { LIMIT = 16, CROWD = 80 };
     char reply[4096];
@@ -264,7 +264,7 @@ static void silence_makes_way(void **state)
     stw_pem_pair_done(&pair);
 }
 
-static void draining(void **state)
+static void test_server_drains_before_it_stops(void **state)
 {
     char reply[4096];
     struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
@@ -291,7 +291,7 @@ static void draining(void **state)
 
 /* The body limit, with and without a length.  A body over the limit does not affect the next
  * request. */
-static void bodies_have_a_cap(void **state)
+static void test_request_bodies_have_a_limit(void **state)
 {
     char reply[4096], body[2001];
     struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
@@ -382,7 +382,7 @@ static int convert(struct client *c, const struct stw_buf *body, struct stw_buf 
 }
 
 /* With the memory for clients that a limit of 128 MiB gives. */
-static void large_conversions_are_answered(void **state)
+static void test_large_conversions_are_answered(void **state)
 {
     const struct stw_env own = {.op = &site_operator};
     struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
@@ -415,7 +415,7 @@ static void large_conversions_are_answered(void **state)
     stw_pem_pair_done(&pair);
 }
 
-static void bad_addresses(void **state)
+static void test_invalid_bind_addresses_are_refused(void **state)
 {
     struct stw_server *s = NULL;
     struct stw_error err = {0};
@@ -427,7 +427,7 @@ static void bad_addresses(void **state)
     assert_null(s);
 }
 
-static void paths(void **state)
+static void test_webhook_paths_are_built(void **state)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(256);
     (void)state;
@@ -441,16 +441,16 @@ static void paths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(certificates_come_and_go),
-        cmocka_unit_test(old_protocols_are_refused),
-        cmocka_unit_test(sessions_resume),
-        cmocka_unit_test(a_trickle_is_cut),
-        cmocka_unit_test(silence_makes_way),
-        cmocka_unit_test(draining),
-        cmocka_unit_test(bodies_have_a_cap),
-        cmocka_unit_test(large_conversions_are_answered),
-        cmocka_unit_test(bad_addresses),
-        cmocka_unit_test(paths),
+        cmocka_unit_test(test_server_certificate_is_replaced),
+        cmocka_unit_test(test_old_tls_versions_are_refused),
+        cmocka_unit_test(test_tls_sessions_resume_with_same_certificate),
+        cmocka_unit_test(test_trickling_request_is_closed),
+        cmocka_unit_test(test_silent_connections_make_way),
+        cmocka_unit_test(test_server_drains_before_it_stops),
+        cmocka_unit_test(test_request_bodies_have_a_limit),
+        cmocka_unit_test(test_large_conversions_are_answered),
+        cmocka_unit_test(test_invalid_bind_addresses_are_refused),
+        cmocka_unit_test(test_webhook_paths_are_built),
     };
     int failed;
     (void)gnutls_certificate_allocate_credentials(&trust_all);

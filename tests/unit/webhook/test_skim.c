@@ -27,7 +27,7 @@ static void expect(struct stw_piece got, const char *text)
     assert_memory_equal(got.at, text, got.len);
 }
 
-static void members_are_found(void **state)
+static void test_skimmed_members_are_found(void **state)
 {
     static const struct {
         const char *object, *name, *value;
@@ -54,7 +54,7 @@ static void members_are_found(void **state)
     expect(stw_skim_member((struct stw_piece){0}, "a"), NULL);
 }
 
-static void elements_follow_each_other(void **state)
+static void test_skimmed_elements_follow_each_other(void **state)
 {
     static const char *const values[] = {"{\"a\":\"]\"}", "[1,2]", "7 ", "\"x,y\"", "{}"};
     struct stw_piece at = piece("[ {\"a\":\"]\"},[1,2] ,7 ,\"x,y\",\n{} ]"), got;
@@ -68,7 +68,7 @@ static void elements_follow_each_other(void **state)
     assert_int_equal(stw_skim_element(&at, &got), 0);
 }
 
-static void what_is_no_list_is_refused(void **state)
+static void test_malformed_lists_are_refused(void **state)
 {
     static const char *const texts[] = {"",      "[",      "{}",       "7",           "[1",   "[1,",
                                         "[1,]",  "[,1]",   "[1 {}]x",  "[{}{}]",      "[1]2", "[]x",
@@ -109,7 +109,7 @@ static void add_random(struct stw_buf *out, unsigned *seed, unsigned depth)
 }
 
 /* As the scanner reads them; and it takes no more memory than was foretold. */
-static void lists_are_read_as_the_scanner_does(void **state)
+static void test_skimmed_lists_equal_scanned_ones(void **state)
 {
     unsigned seed = 7;
     (void)state;
@@ -140,7 +140,7 @@ static void lists_are_read_as_the_scanner_does(void **state)
     }
 }
 
-static void long_keys_are_foretold(void **state)
+static void test_memory_of_long_keys_is_predicted(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(1 << 20);
     (void)state;
@@ -157,11 +157,11 @@ static void long_keys_are_foretold(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(members_are_found),
-        cmocka_unit_test(elements_follow_each_other),
-        cmocka_unit_test(what_is_no_list_is_refused),
-        cmocka_unit_test(lists_are_read_as_the_scanner_does),
-        cmocka_unit_test(long_keys_are_foretold),
+        cmocka_unit_test(test_skimmed_members_are_found),
+        cmocka_unit_test(test_skimmed_elements_follow_each_other),
+        cmocka_unit_test(test_malformed_lists_are_refused),
+        cmocka_unit_test(test_skimmed_lists_equal_scanned_ones),
+        cmocka_unit_test(test_memory_of_long_keys_is_predicted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

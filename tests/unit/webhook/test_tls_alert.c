@@ -35,7 +35,7 @@ static size_t make_hello(unsigned char out[256], unsigned version, const char *e
     return (size_t)(p - out);
 }
 
-static void versions(void **state)
+static void test_offered_tls_versions_are_recognised(void **state)
 {
 #define BYTES(text) text, sizeof(text) - 1
     static const struct {
@@ -73,7 +73,7 @@ static void versions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions),
+        cmocka_unit_test(test_offered_tls_versions_are_recognised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -350,7 +350,7 @@ static void test_restart_made_in_a_window_is_recorded_after_it(void **state)
 }
 
 /* A status that another client wrote. */
-static void test_status_without_sense_restarts_nothing(void **state)
+static void test_invalid_status_restarts_nothing(void **state)
 {
     struct world w;
     (void)state;
@@ -405,7 +405,7 @@ int main(void)
         cmocka_unit_test(test_change_outside_of_windows_waits_for_one),
         cmocka_unit_test(test_restart_that_missed_its_window_waits_for_the_next),
         cmocka_unit_test(test_restart_made_in_a_window_is_recorded_after_it),
-        cmocka_unit_test(test_status_without_sense_restarts_nothing),
+        cmocka_unit_test(test_invalid_status_restarts_nothing),
         cmocka_unit_test(test_annotation_of_the_template_has_the_digest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

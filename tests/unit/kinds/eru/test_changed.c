@@ -82,7 +82,7 @@ static void test_only_changed_inputs_restart(void **state)
 
 /* Switched off, it reads nothing, and its restarts keep what was recorded: another Eru of the workload
  * may compare it, and so does this one when it is switched on again. */
-static void test_switched_off_it_reads_nothing_and_keeps_the_record(void **state)
+static void test_disabled_comparison_keeps_the_record(void **state)
 {
     (void)state;
     begin();
@@ -542,7 +542,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_only_changed_inputs_restart, done),
-        cmocka_unit_test_teardown(test_switched_off_it_reads_nothing_and_keeps_the_record, done),
+        cmocka_unit_test_teardown(test_disabled_comparison_keeps_the_record, done),
         cmocka_unit_test_teardown(test_pods_without_inputs_are_not_restarted, done),
         cmocka_unit_test_teardown(test_missing_input_skips_the_restart, done),
         cmocka_unit_test_teardown(test_too_many_inputs_count_as_changed, done),

@@ -171,7 +171,7 @@ static void test_suspended_leader_restarts_nothing(void **state)
     assert_string_equal(text(&w, "lastScheduleTime"), "2026-01-01T00:10:00Z");
 }
 
-static void test_a_stamp_of_the_future_is_no_obstacle(void **state)
+static void test_future_stamp_does_not_block_restarts(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -690,7 +690,7 @@ static void test_history_is_bounded(void **state)
     assert_null(json_object_get(w.status, "history"));
 }
 
-static void test_status_without_sense_is_made_anew(void **state)
+static void test_invalid_status_is_replaced(void **state)
 {
     (void)state;
     create("0 4 * * *");
@@ -880,7 +880,7 @@ int main(void)
         cmocka_unit_test_teardown(test_lost_lease_writes_nothing, done),
         cmocka_unit_test_teardown(test_two_leaders_restart_once, done),
         cmocka_unit_test_teardown(test_suspended_leader_restarts_nothing, done),
-        cmocka_unit_test_teardown(test_a_stamp_of_the_future_is_no_obstacle, done),
+        cmocka_unit_test_teardown(test_future_stamp_does_not_block_restarts, done),
         cmocka_unit_test_teardown(test_instant_within_the_deadline_is_made_up_for, done),
         cmocka_unit_test_teardown(test_instant_past_the_deadline_is_missed, done),
         cmocka_unit_test_teardown(test_only_the_latest_of_many_missed_instants_restarts, done),
@@ -906,7 +906,7 @@ int main(void)
         cmocka_unit_test_teardown(test_restart_by_hand_waits_for_a_rollout, done),
         cmocka_unit_test_teardown(test_restart_by_hand_of_a_paused_workload_is_skipped, done),
         cmocka_unit_test_teardown(test_history_is_bounded, done),
-        cmocka_unit_test_teardown(test_status_without_sense_is_made_anew, done),
+        cmocka_unit_test_teardown(test_invalid_status_is_replaced, done),
         cmocka_unit_test_teardown(test_excluded_date_is_skipped, done_hours),
         cmocka_unit_test_teardown(test_window_over_midnight_belongs_to_its_first_day, done_hours),
         cmocka_unit_test_teardown(test_late_restart_outside_of_windows_is_skipped, done_hours),

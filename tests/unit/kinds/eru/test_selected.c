@@ -523,7 +523,7 @@ static void test_killed_restart_by_hand_restarts_each_once(void **state)
     assert_each_once(2, "2026-01-01T02:00:00Z");
 }
 
-static void test_status_without_sense_is_made_anew(void **state)
+static void test_invalid_status_is_replaced(void **state)
 {
     (void)state;
     begin(2);
@@ -567,7 +567,7 @@ int main(void)
         cmocka_unit_test_teardown(test_instant_during_a_restart_follows_the_policy, done),
         cmocka_unit_test_teardown(test_restart_by_hand_takes_unhealthy_workloads, done),
         cmocka_unit_test_teardown(test_killed_restart_by_hand_restarts_each_once, done),
-        cmocka_unit_test_teardown(test_status_without_sense_is_made_anew, done),
+        cmocka_unit_test_teardown(test_invalid_status_is_replaced, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

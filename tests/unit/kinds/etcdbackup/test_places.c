@@ -90,7 +90,7 @@ static void pass(struct world *w, uint64_t ms, uint64_t bytes_per_s)
         w->used[i]->moved += ms / 1000 * bytes_per_s;
 }
 
-static void test_places_fit_into_the_share(void **state)
+static void test_transfer_slots_fit_into_the_memory_share(void **state)
 {
     static const struct {
         size_t limit_mib;
@@ -124,7 +124,7 @@ static void test_namespaces_take_turns(void **state)
     end(&w);
 }
 
-static void test_key_that_does_not_come_loses_its_place(void **state)
+static void test_absent_key_loses_its_slot(void **state)
 {
     struct world w;
     (void)state;
@@ -163,7 +163,7 @@ static void test_slow_transfers_end_while_others_wait(void **state)
     end(&w);
 }
 
-static void test_steady_transfers_go_on_until_their_turn_ends(void **state)
+static void test_steady_transfers_continue_until_their_turn_ends(void **state)
 {
     struct world w;
     struct eb_place *ended;
@@ -216,11 +216,11 @@ static void test_very_many_waiting_keys_are_served_fast(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places_fit_into_the_share),
+        cmocka_unit_test(test_transfer_slots_fit_into_the_memory_share),
         cmocka_unit_test(test_namespaces_take_turns),
-        cmocka_unit_test(test_key_that_does_not_come_loses_its_place),
+        cmocka_unit_test(test_absent_key_loses_its_slot),
         cmocka_unit_test(test_slow_transfers_end_while_others_wait),
-        cmocka_unit_test(test_steady_transfers_go_on_until_their_turn_ends),
+        cmocka_unit_test(test_steady_transfers_continue_until_their_turn_ends),
         cmocka_unit_test(test_very_many_waiting_keys_are_served_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

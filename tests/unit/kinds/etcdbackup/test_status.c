@@ -134,7 +134,7 @@ static void test_nothing_is_known_before_a_backup(void **state)
     scene_done(&s);
 }
 
-static void test_a_source_stays_reachable_until_it_is_asked_again(void **state)
+static void test_source_stays_reachable_until_its_next_use(void **state)
 {
     struct scene s;
     (void)state;
@@ -150,7 +150,7 @@ static void test_a_source_stays_reachable_until_it_is_asked_again(void **state)
 }
 
 /* The source's Secret is there now, but the store's is not. */
-static void test_a_mended_source_is_not_reported_as_missing(void **state)
+static void test_restored_source_is_not_reported_as_missing(void **state)
 {
     struct scene s;
     (void)state;
@@ -188,8 +188,8 @@ int main(void)
         cmocka_unit_test(test_asked_source_is_named),
         cmocka_unit_test(test_unasked_source_is_not_reported_as_reachable),
         cmocka_unit_test(test_nothing_is_known_before_a_backup),
-        cmocka_unit_test(test_a_source_stays_reachable_until_it_is_asked_again),
-        cmocka_unit_test(test_a_mended_source_is_not_reported_as_missing),
+        cmocka_unit_test(test_source_stays_reachable_until_its_next_use),
+        cmocka_unit_test(test_restored_source_is_not_reported_as_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,7 +108,7 @@ static void test_ready_is_the_condition_of_the_pod(void **state)
 }
 
 /* The message names causes that a user can fix. */
-static void test_crash_names_a_cause_that_a_user_can_mend(void **state)
+static void test_crash_names_a_cause_the_user_can_fix(void **state)
 {
     static const struct {
         const char *pod, *want;
@@ -519,7 +519,7 @@ static void test_each_intent_is_read_back(void **state)
 }
 
 /* Nonsense in a status breaks nothing. */
-static void test_status_without_sense_breaks_nothing(void **state)
+static void test_invalid_status_is_ignored(void **state)
 {
     static const char *const cases[] = {
         "{}",
@@ -634,7 +634,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cluster_that_never_ran_is_known),
         cmocka_unit_test(test_cluster_that_may_have_run_is_not_one_that_never_ran),
-        cmocka_unit_test(test_crash_names_a_cause_that_a_user_can_mend),
+        cmocka_unit_test(test_crash_names_a_cause_the_user_can_fix),
         cmocka_unit_test(test_pod_is_read_as_running_ended_or_in_trouble),
         cmocka_unit_test(test_ready_is_the_condition_of_the_pod),
         cmocka_unit_test(test_data_is_lost_only_if_it_was_there),
@@ -651,7 +651,7 @@ int main(void)
         cmocka_unit_test(test_consent_is_for_one_size),
         cmocka_unit_test(test_state_is_written_and_read_back),
         cmocka_unit_test(test_each_intent_is_read_back),
-        cmocka_unit_test(test_status_without_sense_breaks_nothing),
+        cmocka_unit_test(test_invalid_status_is_ignored),
         cmocka_unit_test(test_times_of_a_clock_that_was_ahead_are_forgotten),
         cmocka_unit_test(test_failovers_are_counted_within_their_window),
         cmocka_unit_test(test_fresh_names_are_random_and_valid),
