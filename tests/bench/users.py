@@ -45,14 +45,14 @@ class Users:
         stw.install(cluster, binary)
         cluster.kubeconfig_steward = cluster.kubeconfig_of(stw.ACCOUNT, folder / "kubeconfig")
         cluster.create_namespace(NS)
-        self.scene = databaseuser.Scene(cluster, binary, folder, {"main": server})
-        self.steward = self.scene.steward
+        self.dbenv = databaseuser.Environment(cluster, binary, folder, {"main": server})
+        self.steward = self.dbenv.steward
         self.steward.args += ["--log-level", "warn"]
 
     def create(self, first, count):
         """Creates Secrets and objects; a steward that reconciles nothing admits them."""
         names = [f"steward-{n:05}" for n in range(first, count)]
-        with self.scene.webhook():
+        with self.dbenv.webhook():
             self.api.write_all(
                 ("POST", SECRETS, databaseuser.secret(name, NS, f"{name}-Passw0rd"))
                 for name in names)

@@ -118,11 +118,11 @@ def postgresql():
 
 
 @pytest.fixture(scope="module")
-def scene(installed, steward_binary, tmp_path_factory, mariadb):
-    """A databaseuser.Scene with the target "main".  No webhook is installed."""
+def dbenv(installed, steward_binary, tmp_path_factory, mariadb):
+    """A databaseuser.Environment with the target "main".  No webhook is installed."""
     stw.uninstall_webhooks(installed)
-    one = databaseuser.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"),
-                             {"main": mariadb})
+    one = databaseuser.Environment(installed, steward_binary, tmp_path_factory.mktemp("dbenv"),
+                                   {"main": mariadb})
     one.steward.start()
     yield one
     if one.steward.running():
@@ -130,9 +130,9 @@ def scene(installed, steward_binary, tmp_path_factory, mariadb):
 
 
 @pytest.fixture
-def shop(scene, namespace):
+def shop(dbenv, namespace):
     """A namespace.  Its DatabaseUsers and their accounts are deleted before it is."""
     yield namespace
-    if not scene.steward.running():
-        scene.steward.start()
-    scene.forget(namespace)
+    if not dbenv.steward.running():
+        dbenv.steward.start()
+    dbenv.forget(namespace)

@@ -64,12 +64,12 @@ def engine(request):
 
 
 @pytest.fixture(scope="module")
-def scene(installed, steward_binary, tmp_path_factory, request, engine):
+def dbenv(installed, steward_binary, tmp_path_factory, request, engine):
     """Two replicas with the same target."""
     stw.uninstall_webhooks(installed)
     server = request.getfixturevalue(engine.fixture)
-    folder = tmp_path_factory.mktemp("scene")
-    one = dbu.Scene(installed, steward_binary, folder, {engine.target: server})
+    folder = tmp_path_factory.mktemp("dbenv")
+    one = dbu.Environment(installed, steward_binary, folder, {engine.target: server})
     one.server = server
     one.replicas = [stw.Steward(steward_binary, installed, installed.kubeconfig_steward, folder,
                                 ["--config", one.config, "--leader-elect"], name=f"replica-{n}")
@@ -85,9 +85,9 @@ def scene(installed, steward_binary, tmp_path_factory, request, engine):
 
 
 @pytest.fixture
-def shop(scene, namespace):
+def shop(dbenv, namespace):
     yield namespace
-    scene.forget(namespace)
+    dbenv.forget(namespace)
 
 
 def leads(replica):
@@ -95,34 +95,34 @@ def leads(replica):
     return replica.metric("leader_election_master_status") == 1
 
 
-def sessions(engine, scene):
+def sessions(engine, dbenv):
     """The sessions of steward on the server."""
     from support import dbserver
-    return [row[0] for row in scene.server.sql(engine.sessions.format(admin=dbserver.ADMIN))]
+    return [row[0] for row in dbenv.server.sql(engine.sessions.format(admin=dbserver.ADMIN))]
 
 
-def test_resumed_leader_does_not_restore_an_old_password(scene, engine, shop):
+def test_resumed_leader_does_not_restore_an_old_password(dbenv, engine, shop):
     """The suspended leader has read the second password; while it sleeps the third one is set."""
-    old, new = scene.replicas
-    scene.create("payments", shop, FIRST, target=engine.target, grants=engine.grants)
-    assert scene.server.logs_in("payments", FIRST)
-    hold = Hold(engine, scene.server)
-    scene.cluster.apply(dbu.secret("payments", shop, SECOND))
+    old, new = dbenv.replicas
+    dbenv.create("payments", shop, FIRST, target=engine.target, grants=engine.grants)
+    assert dbenv.server.logs_in("payments", FIRST)
+    hold = Hold(engine, dbenv.server)
+    dbenv.cluster.apply(dbu.secret("payments", shop, SECOND))
     wait.until("the leader's lookup to be held up",
-               lambda: scene.server.sql(engine.waits)[0][0] != "0", 30, every=0.1)
+               lambda: dbenv.server.sql(engine.waits)[0][0] != "0", 30, every=0.1)
     old.process.send_signal(signal.SIGSTOP)
-    before = sessions(engine, scene)
+    before = sessions(engine, dbenv)
     hold.release()
-    scene.cluster.apply(dbu.secret("payments", shop, THIRD))
+    dbenv.cluster.apply(dbu.secret("payments", shop, THIRD))
     wait.until("the other to lead", lambda: leads(new), 60, every=0.2)
-    wait.until("the third password", lambda: scene.server.logs_in("payments", THIRD), 60)
-    left = set(before) & set(sessions(engine, scene))
+    wait.until("the third password", lambda: dbenv.server.logs_in("payments", THIRD), 60)
+    left = set(before) & set(sessions(engine, dbenv))
     old.process.send_signal(signal.SIGCONT)
     wait.until("the first to find out", lambda: not leads(old) and "no longer leading" in
                old.log_path.read_text("utf-8"), 60, every=0.1)
     wait.until("its workers to be idle", lambda: old.metric(
         "controller_runtime_active_workers", controller="databaseuser") == 0, 30, every=0.1)
-    assert scene.server.logs_in("payments", THIRD)
-    assert not scene.server.logs_in("payments", SECOND)
-    scene.wait_ready("payments", shop)
+    assert dbenv.server.logs_in("payments", THIRD)
+    assert not dbenv.server.logs_in("payments", SECOND)
+    dbenv.wait_ready("payments", shop)
     assert not left, "the new leader wrote while the old one's sessions were open"

@@ -97,17 +97,17 @@ def full(installed, objects, postgresql, bucket, namespace, steward_binary, tmp_
     users = [f"hoarder{i}" for i in range(4)]
     with cgroup.limited(LIMIT) as group:
         binary = group.program(steward_binary, tmp_path / "steward-in-a-group")
-        scene = databaseuser.Scene(installed, binary, tmp_path, {"pg": postgresql}, ("--role=all",))
-        scene.steward.start()
+        dbenv = databaseuser.Environment(installed, binary, tmp_path, {"pg": postgresql}, ("--role=all",))
+        dbenv.steward.start()
         postgresql.sql("CREATE DATABASE sizes")
         for user in users:
-            scene.create(user, namespace, target="pg", grants=[{"database": "sizes", "privileges": ["CONNECT"]}])
+            dbenv.create(user, namespace, target="pg", grants=[{"database": "sizes", "privileges": ["CONNECT"]}])
         databaseuser.swell_marks(postgresql, users)
         for user in users:
-            scene.poke(user, namespace)
+            dbenv.poke(user, namespace)
         with unfinished_backups(installed, namespace, bucket):
-            yield scene.steward
-        end(scene.steward)
+            yield dbenv.steward
+        end(dbenv.steward)
     stored.clear(installed, *databaseuser.RESOURCE, namespace)
 
 

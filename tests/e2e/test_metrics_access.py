@@ -298,22 +298,22 @@ def test_state_shows_queues_caches_and_failing_objects(secure, installed, on_cal
 def test_state_contains_no_secrets(installed, steward_binary, tmp_path, mariadb, on_call, namespace):
     """No password, token or key, while objects fail whose Secrets steward has read."""
     needle = "needle-Passw0rd-in-state"
-    scene = dbu.Scene(installed, steward_binary, tmp_path, {"main": mariadb})
-    scene.steward.args.append("--metrics-secure=true")
-    scene.steward.start()
+    dbenv = dbu.Environment(installed, steward_binary, tmp_path, {"main": mariadb})
+    dbenv.steward.args.append("--metrics-secure=true")
+    dbenv.steward.start()
     try:
-        scene.create("app", namespace, needle)
-        scene.create("bad", namespace, needle)
+        dbenv.create("app", namespace, needle)
+        dbenv.create("bad", namespace, needle)
         mariadb.stop()
-        scene.cluster.apply(dbu.secret("bad", namespace, needle + "-2"))
-        wait.until("the failure", lambda: [e for e in state_of(scene.steward, on_call)["errors"]
+        dbenv.cluster.apply(dbu.secret("bad", namespace, needle + "-2"))
+        wait.until("the failure", lambda: [e for e in state_of(dbenv.steward, on_call)["errors"]
                                            if e["name"] == "bad"])
-        text = json.dumps(state_of(scene.steward, on_call))
+        text = json.dumps(state_of(dbenv.steward, on_call))
     finally:
         if not mariadb.running():
             mariadb.start()
-        scene.forget(namespace)
-        assert scene.steward.stop() == 0
+        dbenv.forget(namespace)
+        assert dbenv.steward.stop() == 0
     serving = installed.get("secret", "steward-webhook-server-cert", stw.NAMESPACE)["data"]
     pems = [base64.b64decode(v).decode() for k, v in serving.items() if k.endswith((".crt", ".key"))]
     needles = [needle, mariadb.admin_password, on_call, on_call.split(".")[2],

@@ -64,7 +64,7 @@ def test_killed_leader_fails_only_its_calls_in_flight(replicas, namespace):
         replicas.refill()
         stream.flow(100)
         stream.end()
-    assert not stream.let_in
+    assert not stream.accepted
     # Each thread may have had one request at the dead one, which stays an endpoint for a moment.
     assert all("failed calling webhook" in f for f in stream.failed)
     print(stream.summary())

@@ -74,7 +74,7 @@ def test_spoilt_ca_bundle_is_repaired(replicas, namespace, bundle):
         wait.until("it to be mended", lambda: certs.bundles(cluster) == good)
         stream.flow(100)
         stream.end()
-    assert not stream.let_in
+    assert not stream.accepted
     assert all("failed calling webhook" in f for f in stream.failed), stream.failed[:3]
     replicas.wait_webhook()
     with Stream(cluster, namespace) as stream:

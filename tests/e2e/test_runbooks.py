@@ -35,9 +35,9 @@ def test_each_alert_has_a_heading():
 
 
 def test_each_runbook_has_an_incident_test():
-    """incident.played() itself demands that the alert fires, and that each command is typed."""
+    """incident.follow() itself demands that the alert fires, and that each command is typed."""
     found = [alert for path in (paths.TOP / "tests").glob("**/test_*.py")
-             for alert in re.findall(r'^ +with incident\.played\("(\w+)", ', path.read_text("utf-8"),
+             for alert in re.findall(r'^ +with incident\.follow\("(\w+)", ', path.read_text("utf-8"),
                                      re.MULTILINE)]
     assert sorted(found) == sorted(incident.rules())
 
@@ -109,19 +109,19 @@ def grant(cluster, binary):
 
 
 def test_no_leader_alert_and_runbook(applied, leader, steward_binary):
-    with incident.played("StewardNoLeader", applied) as played:
-        played.before(leader.metrics_text())
+    with incident.follow("StewardNoLeader", applied) as runbook:
+        runbook.before(leader.metrics_text())
         change_rules(applied, "role", "steward-own-role", stw.NAMESPACE, without(["update"], "leases"))
         wait.until("it to step down", lambda: not leads(leader), 40)
-        played.fires(leader.metrics_text)
-        renewed = re.findall("renewTime: .*", played.kubectl("get lease"))
-        assert len(renewed) == 1 and played.kubectl("auth can-i").strip() == "no"
-        assert re.findall("renewTime: .*", played.kubectl("get lease")) == renewed
+        runbook.fires(leader.metrics_text)
+        renewed = re.findall("renewTime: .*", runbook.kubectl("get lease"))
+        assert len(renewed) == 1 and runbook.kubectl("auth can-i").strip() == "no"
+        assert re.findall("renewTime: .*", runbook.kubectl("get lease")) == renewed
         assert re.search(r"leases.*forbidden", leader.log_path.read_text("utf-8"))
         grant(applied, steward_binary)
         wait.until("it to lead again", lambda: leads(leader), 40)
-        assert played.kubectl("auth can-i").strip() == "yes"
-        played.ends(leader.metrics_text)
+        assert runbook.kubectl("auth can-i").strip() == "yes"
+        runbook.ends(leader.metrics_text)
 
 
 @pytest.fixture
@@ -144,26 +144,26 @@ def test_down_alert_and_runbook(applied, leader, namespace):
     """The API server refuses objects of steward's kinds, until the advice is followed."""
     web = myweb.manifest("web", namespace)
     pods = r"steward-controller-manager-\S+ +0/1 +(Pending|ErrImagePull|ImagePullBackOff|ContainerCreating)"
-    with incident.played("StewardDown", applied) as played:
-        played.before(leader.metrics_text())
+    with incident.follow("StewardDown", applied) as runbook:
+        runbook.before(leader.metrics_text())
         assert leader.stop() == 0
         kustomize.apply(applied, kustomize.CONFIG / "webhook")
         refused = wait.until("the webhook to be called", lambda: (
             r := applied.apply(web, dry_run=True, check=False)).returncode != 0 and r)
         assert "failed calling webhook" in refused.stderr
-        played.fires("")
-        assert re.search(pods, played.kubectl("get pods"))
-        assert "2 unavailable" in played.kubectl("describe deployment")
+        runbook.fires("")
+        assert re.search(pods, runbook.kubectl("get pods"))
+        assert "2 unavailable" in runbook.kubectl("describe deployment")
         wait.until("why they do not run", lambda: any(
             e["reason"] in ("FailedScheduling", "Failed") for e in applied.list("events", stw.NAMESPACE)))
-        assert re.search("FailedScheduling|Failed", played.kubectl("get events"))
-        played.kubectl("delete validatingwebhookconfiguration")
+        assert re.search("FailedScheduling|Failed", runbook.kubectl("get events"))
+        runbook.kubectl("delete validatingwebhookconfiguration")
         wait.until("objects to be accepted", lambda: applied.apply(
             web, dry_run=True, check=False).returncode == 0)
         kustomize.apply(applied, kustomize.CONFIG / "webhook")
         assert applied.get(*stw.WEBHOOK_CONFIGURATIONS[1])["webhooks"]
         stw.uninstall_webhooks(applied)
-        played.ends(leader.start().metrics_text())
+        runbook.ends(leader.start().metrics_text())
 
 
 def aged(cluster, folder, clock, days):
@@ -189,8 +189,8 @@ def days_left(one):
 def test_certificate_expires_alert_and_runbook(applied, leader, steward_binary, tmp_path, clock):
     """Another client has written one that ends soon, and steward has lost the right to write the Secret."""
     wait.until("a certificate", lambda: days_left(leader) > 80)
-    with incident.played("StewardCertificateExpiresSoon", applied) as played:
-        played.before(leader.metrics_text())
+    with incident.follow("StewardCertificateExpiresSoon", applied) as runbook:
+        runbook.before(leader.metrics_text())
         old = base64.b64encode(aged(applied, tmp_path, clock, 6)).decode()
         for kind, name, where in (("role", "steward-own-role", stw.NAMESPACE),
                                   ("clusterrole", "steward-manager-role", None)):
@@ -198,44 +198,44 @@ def test_certificate_expires_alert_and_runbook(applied, leader, steward_binary, 
         applied.kubectl("-n", stw.NAMESPACE, "patch", "secret", certs.SECRET, "--field-manager=vault-agent",
                         "-p", json.dumps({"data": {"tls.crt": old}}))
         wait.until("it to be served", lambda: days_left(leader) < 6.1, 40)
-        played.fires(leader.metrics_text)
-        assert "vault-agent" in played.kubectl("get secret")
+        runbook.fires(leader.metrics_text)
+        assert "vault-agent" in runbook.kubectl("get secret")
         wait.until("the reason in the log", lambda: re.search(
             r"certificate.*forbidden", leader.log_path.read_text("utf-8")), 70)
         grant(applied, steward_binary)
         wait.until("a new one", lambda: days_left(leader) > 80, 70)
-        played.ends(leader.metrics_text)
+        runbook.ends(leader.metrics_text)
 
 
 def test_objects_not_ready_alert_and_runbook(applied, leader, namespace):
     myweb.create_settled(applied, "web", namespace)
-    with incident.played("StewardObjectsNotReady", applied) as played:
-        played.before(leader.metrics_text())
+    with incident.follow("StewardObjectsNotReady", applied) as runbook:
+        runbook.before(leader.metrics_text())
         applied.patch("myweb", "web", namespace, {"spec": {"image": myweb.NO_IMAGE, "replicas": 1}})
         name = f'steward_object_not_ready{{kind="MyWeb",namespace="{namespace}",name="web",reason="'
         wait.until("it to be named", lambda: name in leader.metrics_text())
-        played.fires(leader.metrics_text)
-        [row] = [r for r in played.kubectl("get mywebs").splitlines() if r.startswith(namespace)]
+        runbook.fires(leader.metrics_text)
+        [row] = [r for r in runbook.kubectl("get mywebs").splitlines() if r.startswith(namespace)]
         assert row.split()[5:6] == ["False"], row
         applied.patch("myweb", "web", namespace, {"spec": {"replicas": 0}})
         myweb.wait_settled(applied, "web", namespace)
         wait.until("the series to go", lambda: name not in leader.metrics_text())
-        played.ends(leader.metrics_text)
+        runbook.ends(leader.metrics_text)
 
 
 def test_log_lines_dropped_alert_and_runbook(applied, make_webhook):
     one = make_webhook(webhook.PipedWebhook)
-    with incident.played("StewardLogLinesDropped", applied) as played:
-        played.before(one.metrics_text())
+    with incident.follow("StewardLogLinesDropped", applied) as runbook:
+        runbook.before(one.metrics_text())
         webhook.deny(one)
-        played.fires(one.metrics_text)
-        assert "steward-controller-manager-" in played.kubectl("get pods")
+        runbook.fires(one.metrics_text)
+        assert "steward-controller-manager-" in runbook.kubectl("get pods")
         dropped = one.metric("steward_log_lines_dropped_total")
         wait.until("how many are missing", lambda: sum(
             entry["lines"] for entry in one.log() if "were dropped" in entry["msg"]) == dropped)
-        assert re.search("admission denied.*janejane", played.logs(one.log_text()))
+        assert re.search("admission denied.*janejane", runbook.logs(one.log_text()))
         webhook.deny(one, 3)
-        played.ends(one.metrics_text)
+        runbook.ends(one.metrics_text)
 
 
 def test_admission_errors_alert_and_runbook(applied, make_webhook):
@@ -243,36 +243,36 @@ def test_admission_errors_alert_and_runbook(applied, make_webhook):
     one = make_webhook(webhook.Webhook, "--sandbox=off")
     body = webhook.review(webhook.my_web(pageContentHtml="x" * 700000))
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    with incident.played("StewardAdmissionErrors", applied) as played:
-        played.before(one.metrics_text())
+    with incident.follow("StewardAdmissionErrors", applied) as runbook:
+        runbook.before(one.metrics_text())
         assert one.post(body)[0] == 200
         resource.prlimit(one.process.pid, resource.RLIMIT_DATA, (1 << 20, resource.RLIM_INFINITY))
         assert one.post(body)[0] == 500
         resource.prlimit(one.process.pid, resource.RLIMIT_DATA, unlimited)
-        played.fires(one.metrics_text)
-        [line] = [e for e in one.log() if "not answered with a decision" in played.logs(e["msg"])]
+        runbook.fires(one.metrics_text)
+        [line] = [e for e in one.log() if "not answered with a decision" in runbook.logs(e["msg"])]
         assert line["code"] == 500 and "no memory" in line["error"], line
         assert one.post(body)[0] == 200
-        played.ends(one.metrics_text)
+        runbook.ends(one.metrics_text)
 
 
 def test_memory_share_full_alert_and_runbook(applied, alone, namespace):
     applied.create(myweb.manifest("web", namespace, pageContentHtml="x" * 890000))
-    with incident.played("StewardMemoryShareFull", applied) as played:
+    with incident.follow("StewardMemoryShareFull", applied) as runbook:
         one = alone("--memory-limit=64")
         message = myweb.wait_condition(applied, "web", namespace, "Stalled", "InvalidSpec")["message"]
         assert "spec.pageContentHtml has 890002 bytes" in message, message
-        played.before(one.metrics_text())
+        runbook.before(one.metrics_text())
         refused = one.metric("steward_memory_share_refused_total")
         applied.annotate(myweb.KIND, "web", namespace, {"steward.dev/reconcile-at": "now"})
         wait.until("another refusal", lambda: one.metric("steward_memory_share_refused_total") > refused)
-        played.fires(one.metrics_text)
-        assert namespace not in played.kubectl("get events")  # no cache is full
+        runbook.fires(one.metrics_text)
+        assert namespace not in runbook.kubectl("get events")  # no cache is full
         assert one.stop() == 0
-        [limit] = re.findall(r"memory=(\d+)Mi", played.command("set resources")[-1])
+        [limit] = re.findall(r"memory=(\d+)Mi", runbook.command("set resources")[-1])
         one = alone(f"--memory-limit={limit}")
         myweb.wait_settled(applied, "web", namespace)
-        played.ends(one.metrics_text)
+        runbook.ends(one.metrics_text)
         assert one.stop() == 0
 
 
@@ -299,13 +299,13 @@ def test_watch_silent_alert_and_runbook(applied, alone, line, namespace, steward
         """Without the watches that go on."""
         return "".join(f"{line}\n" for line in text.splitlines() if 'resource="services"' in line)
     one = alone(kubeconfig=kubeconfig)
-    with incident.played("StewardWatchSilent", applied) as played:
-        played.before(of_services(one.metrics_text()))
+    with incident.follow("StewardWatchSilent", applied) as runbook:
+        runbook.before(of_services(one.metrics_text()))
         change_rules(applied, "clusterrole", "steward-manager-role", None, without(["list", "watch"], "services"))
         service.drop()
         wait.until("the reason in the log", lambda: re.search(
-            r'"services".*services is forbidden', played.logs(one.log_path.read_text("utf-8"))))
-        played.fires(lambda: of_services(one.metrics_text()), later=920)
+            r'"services".*services is forbidden', runbook.logs(one.log_path.read_text("utf-8"))))
+        runbook.fires(lambda: of_services(one.metrics_text()), later=920)
         assert one.readyz()[0] == 200
         doctor = k8s.run([steward_binary, "doctor", "--kubeconfig", applied.kubeconfig], check=False).stdout
         assert "may not list services, watch services" in doctor
@@ -313,7 +313,7 @@ def test_watch_silent_alert_and_runbook(applied, alone, line, namespace, steward
         myweb.create_settled(applied, "web", namespace)
         wait.until("its Service to be seen", lambda: re.search(
             r'watching again.*"services"', one.log_path.read_text("utf-8")))
-        played.ends(of_services(one.metrics_text()))
+        runbook.ends(of_services(one.metrics_text()))
     assert one.stop() == 0
 
 
@@ -331,16 +331,16 @@ def test_reconcile_errors_alert_and_runbook(applied, leader, namespace):
     applied.patch("namespace", namespace, None, {"metadata": {"labels": {"policy": namespace}}})
     applied.create(policy)
     wait.until("the policy to hold", lambda: applied.create(own, dry_run=True, check=False).returncode != 0)
-    with incident.played("StewardReconcileErrors", applied) as played:
-        played.before(leader.metrics_text())
+    with incident.follow("StewardReconcileErrors", applied) as runbook:
+        runbook.before(leader.metrics_text())
         for name in names:
             applied.create(myweb.manifest(name, namespace))
         for name in names:
             applied.wait_for(myweb.KIND, name, namespace, lambda o: "policy.example.com" in o.get(
                 "status", {}).get("retry", {}).get("lastError", ""))
-        played.fires(leader.metrics_text)
+        runbook.fires(leader.metrics_text)
         assert re.search(r"reconcile failed.*policy\.example\.com", leader.log_path.read_text("utf-8"))
-        rows = [r.split() for r in played.kubectl("get mywebs").splitlines() if r.startswith(namespace)]
+        rows = [r.split() for r in runbook.kubectl("get mywebs").splitlines() if r.startswith(namespace)]
         assert [r[5] for r in rows] == ["False"] * len(names), rows
         assert "policy.example.com" in applied.create(own, dry_run=True, check=False).stderr  # not only steward
         applied.delete("validatingwebhookconfiguration", f"{namespace}-policy")
@@ -348,4 +348,4 @@ def test_reconcile_errors_alert_and_runbook(applied, leader, namespace):
             applied.annotate(myweb.KIND, name, namespace, {"steward.dev/reconcile-at": "now"})
         for name in names:
             myweb.wait_settled(applied, name, namespace)
-        played.ends(leader.metrics_text)
+        runbook.ends(leader.metrics_text)

@@ -33,19 +33,19 @@ PASSWORD = "first-Passw0rd-1"
 
 
 @pytest.fixture(scope="module")
-def world(installed, steward_binary, tmp_path_factory, mariadb):
-    """A databaseuser.Scene with a default target, the webhook, and a registry with nginx."""
+def dbenv(installed, steward_binary, tmp_path_factory, mariadb):
+    """A databaseuser.Environment with a default target, the webhook, and a registry with nginx."""
     stw.uninstall_webhooks(installed)
-    scene = databaseuser.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"),
-                               {"main": mariadb})
-    scene.write_targets({**mariadb.target("main"), "default": True})
-    scene.steward.start()
+    dbenv = databaseuser.Environment(installed, steward_binary, tmp_path_factory.mktemp("dbenv"),
+                                     {"main": mariadb})
+    dbenv.write_targets({**mariadb.target("main"), "default": True})
+    dbenv.steward.start()
     nginx = registry.Registry(installed, tmp_path_factory.mktemp("registry"),
                               {"library/nginx:latest": "docker.io/library/nginx:1.22"})
-    with scene.webhook(), nginx.serve():
-        scene.registry = nginx
-        yield scene
-    assert scene.steward.stop() == 0, scene.steward.log_tail()
+    with dbenv.webhook(), nginx.serve():
+        dbenv.registry = nginx
+        yield dbenv
+    assert dbenv.steward.stop() == 0, dbenv.steward.log_tail()
 
 
 def apply(cluster, name, *options, check=True):
@@ -59,8 +59,8 @@ def test_every_article_manifest_is_listed():
         assert f"| {path.name} |" in __doc__
 
 
-def test_article_app_runs(world, cluster):
-    before = len(world.registry.requests)
+def test_article_app_runs(dbenv, cluster):
+    before = len(dbenv.registry.requests)
     apply(cluster, "app.yaml")
     try:
         ready = app.wait_ready(cluster, "test-app", "default", 120)
@@ -73,13 +73,13 @@ def test_article_app_runs(world, cluster):
             assert pod["spec"]["containers"][0]["imagePullPolicy"] == "Always"
             wait.until("its page", lambda ip=pod["status"]["podIP"]: net.http_get(
                 f"http://{ip}:80/")[0] == 200, 30)
-        assert world.registry.requests[before:], "the image was not pulled"
+        assert dbenv.registry.requests[before:], "the image was not pulled"
     finally:
         cluster.delete(app.KIND, "test-app", "default")
 
 
-def test_article_myweb_runs(world, cluster):
-    assert world.steward.running()
+def test_article_myweb_runs(dbenv, cluster):
+    assert dbenv.steward.running()
     apply(cluster, "myweb.yaml")
     try:
         ready = cluster.wait_for("myweb", "myweb", "default", is_ready, 120)
@@ -90,15 +90,15 @@ def test_article_myweb_runs(world, cluster):
         cluster.delete("myweb", "myweb", "default")
 
 
-def wait_account(world, mariadb, namespace):
+def wait_account(dbenv, mariadb, namespace):
     """Until the seed's DatabaseUser says that its Secret is missing, and then, with a Secret, is
     Ready: the account can log in."""
-    world.wait_condition("cnhandsomeguy", namespace, "SecretResolved", "SecretNotFound",
+    dbenv.wait_condition("cnhandsomeguy", namespace, "SecretResolved", "SecretNotFound",
                          seconds=AT_ONCE)
-    said = condition(world.get("cnhandsomeguy", namespace), "Ready")
+    said = condition(dbenv.get("cnhandsomeguy", namespace), "Ready")
     assert said["status"] == "False" and 'Secret "my-secret"' in said["message"]
-    world.cluster.apply(databaseuser.secret("my-secret", namespace, PASSWORD, "my-key"))
-    world.wait_ready("cnhandsomeguy", namespace)
+    dbenv.cluster.apply(databaseuser.secret("my-secret", namespace, PASSWORD, "my-key"))
+    dbenv.wait_ready("cnhandsomeguy", namespace)
     assert mariadb.login("cnhandsomeguy", PASSWORD, database="information_schema")
 
 
@@ -106,20 +106,20 @@ def wait_account(world, mariadb, namespace):
     ("databaseuser.yaml", (), ""),
     ("databaseuser-label.yaml", ("--validate=false",), 'unknown field "label"'),
 ])
-def test_article_databaseuser_gets_its_account(world, cluster, mariadb, namespace, name, options, wrong):
+def test_article_databaseuser_gets_its_account(dbenv, cluster, mariadb, namespace, name, options, wrong):
     if wrong:
         refused = apply(cluster, name, "-n", namespace, check=False)
         assert refused.returncode != 0
         assert wrong in refused.stderr or 'unknown field "metadata.label"' in refused.stderr
     apply(cluster, name, "-n", namespace, *options)
     try:
-        wait_account(world, mariadb, namespace)
+        wait_account(dbenv, mariadb, namespace)
     finally:
-        world.delete("cnhandsomeguy", namespace)
+        dbenv.delete("cnhandsomeguy", namespace)
     assert "cnhandsomeguy@%" not in mariadb.all_accounts() | mariadb.all_marks()
 
 
-def test_article_databaseuser_with_plain_password_is_refused(world, cluster, namespace):
+def test_article_databaseuser_with_plain_password_is_refused(dbenv, cluster, namespace):
     """Refused with or without kubectl's own validation."""
     for options in ((), ("--validate=false",)):
         refused = apply(cluster, "databaseuser-plain.yaml", "-n", namespace, *options, check=False)
@@ -128,13 +128,13 @@ def test_article_databaseuser_with_plain_password_is_refused(world, cluster, nam
         assert "spec.password" in refused.stderr, refused.stderr
         assert any(word in refused.stderr for word in said), refused.stderr
         assert "changeit" not in refused.stderr
-    assert world.get("cnhandsomeguy", namespace) is None
+    assert dbenv.get("cnhandsomeguy", namespace) is None
 
 
-def test_article_etcdcluster_is_upgraded_and_runs(world, cluster, namespace):
+def test_article_etcdcluster_is_upgraded_and_runs(dbenv, cluster, namespace):
     """etcd 3.2 knows no learners, so that no member could be added safely.  The cluster is Ready in a
     version that has them (tests/e2e/etcdcluster), to which it goes in one step: there is no data."""
-    assert world.steward.running()
+    assert dbenv.steward.running()
     apply(cluster, "etcdcluster.yaml", "-n", namespace)
     one = etcdcluster.EtcdCluster(cluster, namespace, "example-etcd-cluster")
     try:
@@ -150,9 +150,9 @@ def test_article_etcdcluster_is_upgraded_and_runs(world, cluster, namespace):
         one.delete()
 
 
-def test_article_etcdcluster_with_missing_image_recovers(world, cluster, namespace):
+def test_article_etcdcluster_with_missing_image_recovers(dbenv, cluster, namespace):
     """The same in a version that steward accepts, and that no registry here has."""
-    assert world.steward.running()
+    assert dbenv.steward.running()
     seed = yaml.safe_load((SEEDS / "etcdcluster.yaml").read_text("utf-8"))
     seed["spec"]["version"] = NEWER
     cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=yaml.safe_dump(seed))
@@ -165,9 +165,9 @@ def test_article_etcdcluster_with_missing_image_recovers(world, cluster, namespa
         one.delete()
 
 
-def test_article_eru_runs(world, cluster):
+def test_article_eru_runs(dbenv, cluster):
     """What `kubectl get -o yaml` printed: kubectl refuses its status, unless it does not look."""
-    assert world.steward.running()
+    assert dbenv.steward.running()
     cluster.create_namespace("lb6")
     try:
         refused = apply(cluster, "eru.yaml", check=False)

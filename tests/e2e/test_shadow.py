@@ -174,24 +174,24 @@ def test_shadow_writes_nothing_with_full_rights(shadow, installed, settled, stew
     assert lines[-1].startswith("2 writes, of which 1 restart pods; "), lines
 
 
-def test_shadow_does_not_contact_databases(shadow, installed, scene, mariadb, shop):
+def test_shadow_does_not_contact_databases(shadow, installed, dbenv, mariadb, shop):
     """A DatabaseUser is reported as not followed, and its server gets no connection."""
-    scene.create("app", shop)
+    dbenv.create("app", shop)
     stw.quiet_requests(installed, shop)
-    assert scene.steward.stop() == 0
+    assert dbenv.steward.stop() == 0
 
     def connections():
         return int(mariadb.sql("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1])
     first = connections()
     cost = connections() - first  # of asking
     before = connections()
-    status, report = shadow(shop, "--config", str(scene.config))
+    status, report = shadow(shop, "--config", str(dbenv.config))
     assert connections() - before == cost
     assert status == 0 and report["writes"] == [], report
     unknown = report["unknown"]
     assert [(u["kind"], u["key"]) for u in unknown] == [("DatabaseUser", f"{shop}/app")]
     assert "shadow mode does not ask" in unknown[0]["why"]
-    scene.steward.start()
+    dbenv.steward.start()
 
 
 @pytest.mark.oldest("rights")

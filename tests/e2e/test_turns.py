@@ -17,11 +17,11 @@ def test_many_objects_do_not_delay_other_namespaces(installed, namespace, run_st
     installed.apply(myweb.manifest("web", namespace))
     one = run_steward()
     installed.wait_for(myweb.KIND, "web", namespace, lambda web: web.get("status", {}).get("conditions"))
-    with incident.played("StewardQueueBacklog", installed) as played:
-        played.before("")
+    with incident.follow("StewardQueueBacklog", installed) as runbook:
+        runbook.before("")
         left = one.metrics_text()
         assert one.stop() == 0, one.log_tail()
-        played.fires(left)
+        runbook.fires(left)
         for name in ("rest_client_request_duration_seconds_sum", "workqueue_work_duration_seconds_sum"):
             assert sum_of(left, name) > 0
         assert MANY / 2 < sum_of(left, "workqueue_depth", controller="myweb")
@@ -30,4 +30,4 @@ def test_many_objects_do_not_delay_other_namespaces(installed, namespace, run_st
         more = run_steward("--workers=16")
         assert more.metric("controller_runtime_max_concurrent_reconciles", controller="myweb") == 16
         wait.until("the queue to be empty", lambda: not more.metric("workqueue_depth", controller="myweb"))
-        played.ends(more.metrics_text)
+        runbook.ends(more.metrics_text)

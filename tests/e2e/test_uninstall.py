@@ -126,13 +126,13 @@ def test_running_leader_stops_the_release(installed, steward_binary, run_steward
 
 
 @pytest.mark.oldest("finalizers, deletion of kinds with objects")
-def test_wait_policy_lets_steward_clean_up(scene, shop, mariadb, uninstall):
-    scene.create("eve", shop)
+def test_wait_policy_lets_steward_clean_up(dbenv, shop, mariadb, uninstall):
+    dbenv.create("eve", shop)
     assert mariadb.sql("SELECT 1 FROM mysql.user WHERE User = 'eve'") == [["1"]]
-    result = uninstall(scene.cluster, "--finalizers=wait", "--yes", "--timeout=60s")
+    result = uninstall(dbenv.cluster, "--finalizers=wait", "--yes", "--timeout=60s")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "and steward has cleaned up" in result.stdout
-    assert scene.get("eve", shop) is None
+    assert dbenv.get("eve", shop) is None
     assert mariadb.sql("SELECT 1 FROM mysql.user WHERE User = 'eve'") == []
 
 

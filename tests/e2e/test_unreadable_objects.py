@@ -146,16 +146,16 @@ def test_unreadable_child_is_reported_by_its_owner(installed, run_steward, names
     stw.uninstall_webhooks(installed)
     one = run_steward()
     myweb.create_settled(installed, "web", namespace)
-    with incident.played("StewardObjectUnreadable", installed) as played:
-        played.before(one.metrics_text())
+    with incident.follow("StewardObjectUnreadable", installed) as runbook:
+        runbook.before(one.metrics_text())
         installed.patch("deployment", "web", namespace, [
             {"op": "add", "path": "/spec/template/spec/containers/0/env",
              "value": [{"name": "V", "value": LARGE}]}])
         about = myweb.wait_condition(installed, "web", namespace, "Ready", "ChildUnreadable", seconds=20)
         assert 'Deployment "web" cannot be read: it has more than 8 MiB of JSON' in about["message"]
-        played.fires(one.metrics_text)
-        assert f"{namespace}/web" in played.logs(one.log_path.read_text("utf-8"))
+        runbook.fires(one.metrics_text)
+        assert f"{namespace}/web" in runbook.logs(one.log_path.read_text("utf-8"))
         installed.delete("deployment", "web", namespace)
         myweb.wait_settled(installed, "web", namespace)
         wait.until("it to be forgotten", lambda: one.metric("steward_unreadable_objects") == 0)
-        played.ends(one.metrics_text)
+        runbook.ends(one.metrics_text)

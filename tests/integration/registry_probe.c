@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Drives lib/registry against real and played registries, for test_registry.py.
+ * Drives lib/registry against real registries and doubles, for test_registry.py.
  *
  *     registry_probe LIST [ROUND] IMAGE...
  *     registry_probe LIST together IMAGE...

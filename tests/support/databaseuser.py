@@ -74,19 +74,19 @@ def swell_marks(server, roles, tables=3300):
         server.sql(f"COMMENT ON ROLE {role} IS '{text}'")
 
 
-def running_scene(cluster, binary, folder, server, args=ONE_KIND):
-    """The body of a fixture: a Scene without a webhook whose target "main" is the server.  Other kinds
+def running_dbenv(cluster, binary, folder, server, args=ONE_KIND):
+    """The body of a fixture: a Environment without a webhook whose target "main" is the server.  Other kinds
     are left out, since the lists and watches of all are half of the API server's work in tests that
     kill steward again and again."""
     stw.uninstall_webhooks(cluster)
-    one = Scene(cluster, binary, folder, {"main": server}, args)
+    one = Environment(cluster, binary, folder, {"main": server}, args)
     one.steward.start()
     yield one
     if one.steward.running():
         assert one.steward.stop() == 0, one.steward.log_tail()
 
 
-class Scene:
+class Environment:
     """One steward process for the cluster, with targets in its configuration file, and with `args`."""
 
     def __init__(self, cluster, binary, folder, servers, args=()):
@@ -130,7 +130,7 @@ class Scene:
             stw.uninstall_webhooks(self.cluster)
             webhook.stop()
 
-    def let_in(self, name, namespace, **more):
+    def admit(self, name, namespace, **more):
         """Creates a DatabaseUser once the webhook has seen its Secret."""
         obj = manifest(name, namespace, **more)
         wait.until("the Secret to be seen", lambda: FINALIZER in self.cluster.apply(

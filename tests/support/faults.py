@@ -30,17 +30,17 @@ def binary():
 
 
 class OfScene:
-    """A stage that starts such a build, otherwise as the steward of a databaseuser.Scene."""
+    """A stage that starts such a build, otherwise as the steward of a databaseuser.Environment."""
 
-    def __init__(self, scene):
-        self.scene, self.folder = scene, scene.folder
+    def __init__(self, dbenv):
+        self.dbenv, self.folder = dbenv, dbenv.folder
 
     def start(self, ready=True, env=None, args=()):
         """A steward; `env` has where it dies."""
-        scene = self.scene
-        one = stw.Steward(binary(), scene.cluster, scene.cluster.kubeconfig_steward, scene.folder,
-                          [*scene.steward.args, *args], name="dying")
-        one.env = {**scene.steward.env, **(env or {})}
+        dbenv = self.dbenv
+        one = stw.Steward(binary(), dbenv.cluster, dbenv.cluster.kubeconfig_steward, dbenv.folder,
+                          [*dbenv.steward.args, *args], name="dying")
+        one.env = {**dbenv.steward.env, **(env or {})}
         return one.start(ready=ready)
 
 

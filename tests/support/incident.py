@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A runbook of docs/runbooks.md, played: its alert fires on what steward's metrics show, and each of its
+"""A runbook of docs/runbooks.md, runbook: its alert fires on what steward's metrics show, and each of its
 commands is typed.
 
-    with incident.played("StewardHotLoop", cluster) as played:
-        played.before(steward.metrics_text())
+    with incident.follow("StewardHotLoop", cluster) as runbook:
+        runbook.before(steward.metrics_text())
         ...                                      # the cause
-        played.fires(steward.metrics_text)
-        assert "web" in played.kubectl("get deployments")
+        runbook.fires(steward.metrics_text)
+        assert "web" in runbook.kubectl("get deployments")
         ...                                      # what the page advises, and its effect
 
 tests/e2e/test_runbooks.py demands such a block for each runbook.
@@ -139,7 +139,7 @@ def firing(alerts, texts, held, elapsed=0, later=0):
 
 
 @contextlib.contextmanager
-def played(alert, cluster):
+def follow(alert, cluster):
     """An Incident.  At the end its alert has fired, and all commands of its section have been typed."""
     one = Incident(alert, cluster)
     yield one

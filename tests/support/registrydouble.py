@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registries of images: a played one, with the answers of a test, and Debian's docker-registry."""
+"""Registries of images: a double, with the answers of a test, and Debian's docker-registry."""
 
 import contextlib
 import hashlib

@@ -37,7 +37,7 @@ class Stream:
 
     asked     calls made
     failed    valid calls that failed, and bad ones refused without steward's message
-    let_in    bad calls that were allowed
+    accepted  bad calls that were allowed
     unfilled  objects without the mutating webhook's default
     away      calls without an answer, counted apart where `outages` are expected
     """
@@ -45,7 +45,7 @@ class Stream:
     def __init__(self, cluster, namespace, threads=3, outages=False, kinds=KINDS):
         self.api, self.namespace, self.outages, self.kinds = cluster.api, namespace, outages, kinds
         self.asked, self.away = 0, 0
-        self.failed, self.let_in, self.unfilled, self.seconds = [], [], [], []
+        self.failed, self.accepted, self.unfilled, self.seconds = [], [], [], []
         self.over, self.lock = threading.Event(), threading.Lock()
         self.began = self.free = time.monotonic()
         self.apart = 0 if os.environ.get("STEWARD_TEST_LONG") else 1 / CALLS_A_SECOND
@@ -76,7 +76,7 @@ class Stream:
         """Ends it; asserts that nothing went wrong."""
         self.end()
         print(self.summary())
-        assert not self.let_in, f"{len(self.let_in)} bad objects were let in: {self.let_in[:3]}"
+        assert not self.accepted, f"{len(self.accepted)} bad objects were accepted: {self.accepted[:3]}"
         assert not self.failed, f"{len(self.failed)} of {self.asked} failed: {self.failed[:3]}"
         assert not self.unfilled, f"{len(self.unfilled)} lack a default: {self.unfilled[:3]}"
         assert self.asked > 0
@@ -91,7 +91,7 @@ class Stream:
         rate = self.asked / max(time.monotonic() - self.began, 0.001)
         return (f"{self.asked} calls ({rate:.0f}/s, median {took[len(took) // 2] * 1000:.0f} ms, "
                 f"99% {took[len(took) * 99 // 100] * 1000:.0f} ms, most {took[-1] * 1000:.0f} ms), "
-                f"{len(self.failed)} failed, {len(self.let_in)} bad ones let in, "
+                f"{len(self.failed)} failed, {len(self.accepted)} bad ones accepted, "
                 f"{len(self.unfilled)} without defaults, {self.away} met no API server")
 
     def _run(self, number):
@@ -129,7 +129,7 @@ class Stream:
     def _refused(self, kind, method, path, body):
         status, reply = self._call(method, path, body)
         if status < 300:
-            self.let_in.append(f"{self._when()} {method} {path}")
+            self.accepted.append(f"{self._when()} {method} {path}")
             self._call("DELETE", path if method == "PATCH" else f"{path}/{body['metadata']['name']}")
         elif kind.words not in reply.get("message", "") and not (self.outages and status == 404):
             self.failed.append(f"{self._when()} {method} {path}: {status} {reply.get('message')}")

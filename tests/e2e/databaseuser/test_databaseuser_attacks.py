@@ -29,13 +29,13 @@ def pg():
 def plain(installed, steward_binary, tmp_path_factory, mariadb, pg):
     """A steward whose targets do not set what they allow."""
     stw.uninstall_webhooks(installed)
-    scene = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"),
-                      {"main": mariadb, "pg": pg})
-    scene.write_targets(*targets(mariadb, pg))
-    scene.steward.start()
-    yield scene
-    if scene.steward.running():
-        assert scene.steward.stop() == 0, scene.steward.log_tail()
+    dbenv = dbu.Environment(installed, steward_binary, tmp_path_factory.mktemp("dbenv"),
+                            {"main": mariadb, "pg": pg})
+    dbenv.write_targets(*targets(mariadb, pg))
+    dbenv.steward.start()
+    yield dbenv
+    if dbenv.steward.running():
+        assert dbenv.steward.stop() == 0, dbenv.steward.log_tail()
 
 
 def targets(mariadb, pg, **more):
@@ -52,9 +52,9 @@ def tenant(plain, namespace):
     plain.forget(namespace)
 
 
-def create(scene, namespace, name, **more):
+def create(dbenv, namespace, name, **more):
     """A Secret and a DatabaseUser."""
-    scene.cluster.apply([dbu.secret(name, namespace, PASSWORD),
+    dbenv.cluster.apply([dbu.secret(name, namespace, PASSWORD),
                          dbu.manifest(name, namespace, **more)])
 
 

@@ -27,81 +27,81 @@ def _server_runs(mariadb):
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_object_recovers_after_server_outage(scene, mariadb, shop, how):
+def test_object_recovers_after_server_outage(dbenv, mariadb, shop, how):
     """The server is down at creation, at a rotation and at a deletion, and recovers each time."""
-    with incident.played("StewardDatabaseUnreachable", scene.cluster) as played:
-        played.before(scene.steward.metrics_text())
+    with incident.follow("StewardDatabaseUnreachable", dbenv.cluster) as runbook:
+        runbook.before(dbenv.steward.metrics_text())
         getattr(mariadb, how)()
-        scene.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop)])
-        told = scene.wait_condition("app", shop, "TargetReachable", "ConnectFailed", "CircuitOpen")
+        dbenv.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop)])
+        told = dbenv.wait_condition("app", shop, "TargetReachable", "ConnectFailed", "CircuitOpen")
         assert told["status"] == "False" and 'target "main"' in told["message"]
-        user = scene.get("app", shop)
+        user = dbenv.get("app", shop)
         assert user["metadata"]["finalizers"] == [dbu.FINALIZER]  # before the first statement
         assert condition(user, "Reconciling") and not condition(user, "Stalled")
         assert user["status"]["retry"]["count"] >= 1
-        wait.until("the alert", lambda: scene.steward.metric("steward_sql_circuit_open", target="main"))
-        played.fires(scene.steward.metrics_text)
-        [row] = [r for r in played.kubectl("get databaseusers").splitlines() if r.startswith(shop)]
+        wait.until("the alert", lambda: dbenv.steward.metric("steward_sql_circuit_open", target="main"))
+        runbook.fires(dbenv.steward.metrics_text)
+        [row] = [r for r in runbook.kubectl("get databaseusers").splitlines() if r.startswith(shop)]
         assert "False" in row.split() and {"ConnectFailed", "CircuitOpen"} & set(row.split()), row
-        *_, pattern = played.command("logs deployment/steward-controller-manager")
-        causes = [e.get("why", e.get("error")) for e in scene.steward.log() if re.search(pattern, e["msg"])]
+        *_, pattern = runbook.command("logs deployment/steward-controller-manager")
+        causes = [e.get("why", e.get("error")) for e in dbenv.steward.log() if re.search(pattern, e["msg"])]
         assert any('target "main"' in c and "cannot connect: connection refused" in c for c in causes), causes
         mariadb.start()
-        scene.wait_ready("app", shop, 90)
+        dbenv.wait_ready("app", shop, 90)
         assert mariadb.login("app", FIRST)
-        played.ends(scene.steward.metrics_text)
+        runbook.ends(dbenv.steward.metrics_text)
 
     getattr(mariadb, how)()
-    scene.cluster.apply(dbu.secret("app", shop, SECOND))
+    dbenv.cluster.apply(dbu.secret("app", shop, SECOND))
     wait.until("the trouble to be told", lambda: condition(
-        scene.get("app", shop), "TargetReachable").get("status") == "False")
-    assert condition(scene.get("app", shop), "UserSynced")["status"] == "True"  # not checked
+        dbenv.get("app", shop), "TargetReachable").get("status") == "False")
+    assert condition(dbenv.get("app", shop), "UserSynced")["status"] == "True"  # not checked
     mariadb.start()
     wait.until("the new password", lambda: mariadb.login("app", SECOND), 90)
 
     getattr(mariadb, how)()
-    scene.delete("app", shop, wait_gone=False)
-    told = scene.wait_condition("app", shop, "CleanupBlocked", "ServerUnreachable")
+    dbenv.delete("app", shop, wait_gone=False)
+    told = dbenv.wait_condition("app", shop, "CleanupBlocked", "ServerUnreachable")
     assert told["status"] == "True" and "force-delete" in told["message"]
     mariadb.start()
-    wait.until("the object to go", lambda: scene.get("app", shop) is None, 90)
+    wait.until("the object to go", lambda: dbenv.get("app", shop) is None, 90)
     assert "app@%" not in mariadb.all_accounts() | mariadb.all_marks()
 
 
-def test_unreadable_cluster_uid_stops_all_changes(scene, mariadb, shop):
+def test_unreadable_cluster_uid_stops_all_changes(dbenv, mariadb, shop):
     """The right to read kube-system is missing: nothing is created, changed or dropped, and the condition
     names the right.  It goes on when the right is there, with the UID in the marks."""
     kind, name = "clusterrolebinding", "steward-cluster-id-rolebinding"
-    scene.create("app", shop, FIRST)
-    binding = scene.cluster.get(kind, name)
-    uid = scene.cluster.get("namespace", "kube-system")["metadata"]["uid"]
+    dbenv.create("app", shop, FIRST)
+    binding = dbenv.cluster.get(kind, name)
+    uid = dbenv.cluster.get("namespace", "kube-system")["metadata"]["uid"]
     assert mariadb.sql("SELECT cluster FROM steward.accounts WHERE user = 'app'") == [[uid]]
-    assert uid in scene.get("app", shop)["status"]["ownershipMark"]
-    assert scene.steward.stop() == 0
-    scene.cluster.delete(kind, name)
+    assert uid in dbenv.get("app", shop)["status"]["ownershipMark"]
+    assert dbenv.steward.stop() == 0
+    dbenv.cluster.delete(kind, name)
     try:
-        wait.until("the right to be gone", lambda: scene.cluster.kubectl(
+        wait.until("the right to be gone", lambda: dbenv.cluster.kubectl(
             "get", "namespace", "kube-system", check=False,
-            kubeconfig=scene.cluster.kubeconfig_steward).returncode != 0)
-        scene.cluster.apply([dbu.secret("app", shop, SECOND), dbu.secret("new", shop, FIRST),
+            kubeconfig=dbenv.cluster.kubeconfig_steward).returncode != 0)
+        dbenv.cluster.apply([dbu.secret("app", shop, SECOND), dbu.secret("new", shop, FIRST),
                              dbu.manifest("new", shop)])
-        scene.steward.start()
+        dbenv.steward.start()
         for user in ("app", "new"):
-            told = scene.wait_condition(user, shop, "UserSynced", "LookupFailed")
+            told = dbenv.wait_condition(user, shop, "UserSynced", "LookupFailed")
             assert told["status"] == "Unknown" and "namespace kube-system" in told["message"]
             assert "the right to get this namespace" in told["message"]
-        scene.delete("app", shop, wait_gone=False)
-        told = scene.wait_condition("app", shop, "CleanupBlocked", "LookupFailed")
+        dbenv.delete("app", shop, wait_gone=False)
+        told = dbenv.wait_condition("app", shop, "CleanupBlocked", "LookupFailed")
         assert "namespace kube-system" in told["message"]
         assert mariadb.login("app", FIRST) and not mariadb.login("new", FIRST)
     finally:
-        scene.cluster.apply({**binding, "metadata": {
+        dbenv.cluster.apply({**binding, "metadata": {
             n: v for n, v in binding["metadata"].items() if n in ("name", "labels")}})
-    scene.poke("new", shop)
-    scene.wait_ready("new", shop, 90)
-    scene.poke("app", shop)
+    dbenv.poke("new", shop)
+    dbenv.wait_ready("new", shop, 90)
+    dbenv.poke("app", shop)
     wait.until("the account to go", lambda: no_account(mariadb, "app@"), 90)
-    scene.delete("new", shop)
+    dbenv.delete("new", shop)
 
 
 def no_account(mariadb, prefix="app"):
@@ -109,305 +109,305 @@ def no_account(mariadb, prefix="app"):
 
 
 @pytest.mark.parametrize("down", [False, True])
-def test_object_gone_without_finalizer_loses_its_account(scene, mariadb, shop, down):
+def test_object_gone_without_finalizer_loses_its_account(dbenv, mariadb, shop, down):
     """The object vanishes, as when a DELETE overtakes the finalizer: its account goes, too, even if the
     server is down at the time."""
-    scene.create("app", shop, FIRST)
+    dbenv.create("app", shop, FIRST)
     if down:
         mariadb.stop()
-    stored.remove(scene.cluster, *dbu.RESOURCE, shop, "app")
+    stored.remove(dbenv.cluster, *dbu.RESOURCE, shop, "app")
     wait.until("steward to notice", lambda: any(
         "in spite of its finalizer" in e["msg"] and e["object"] == f"DatabaseUser {shop}/app"
-        for e in scene.steward.log()))
+        for e in dbenv.steward.log()))
     if down:
         mariadb.start()
     wait.until("the account to go", lambda: no_account(mariadb), 150)
 
 
-def orphans(scene):
-    return scene.steward.metric("steward_database_orphans", target="main", type="account")
+def orphans(dbenv):
+    return dbenv.steward.metric("steward_database_orphans", target="main", type="account")
 
 
 @pytest.mark.parametrize("how", ["while steward is stopped", "while steward runs"])
-def test_manually_removed_finalizer_reports_an_orphan(scene, mariadb, shop, how):
+def test_manually_removed_finalizer_reports_an_orphan(dbenv, mariadb, shop, how):
     """An editor removes the finalizer and deletes the object: the account stays, and an event and a metric
     name it, until it is dropped.  The accounts of other objects are not named."""
-    scene.create("app", shop, FIRST)
-    scene.create("stays", shop, FIRST)
+    dbenv.create("app", shop, FIRST)
+    dbenv.create("stays", shop, FIRST)
     stopped = how == "while steward is stopped"
     if stopped:
-        assert scene.steward.stop() == 0
+        assert dbenv.steward.stop() == 0
     else:  # it may not put the finalizer back in between
-        pause.pause(scene.steward.process)
+        pause.pause(dbenv.steward.process)
     try:
-        scene.cluster.patch(dbu.KIND, "app", shop, {"metadata": {"finalizers": None}})
-        scene.cluster.delete(dbu.KIND, "app", shop)
+        dbenv.cluster.patch(dbu.KIND, "app", shop, {"metadata": {"finalizers": None}})
+        dbenv.cluster.delete(dbu.KIND, "app", shop)
     finally:
         if not stopped:
-            pause.resume(scene.steward.process)
+            pause.resume(dbenv.steward.process)
     if stopped:
-        scene.steward.start()
-    told = scene.wait_event("app", shop, "Orphaned", seconds=90)
+        dbenv.steward.start()
+    told = dbenv.wait_event("app", shop, "Orphaned", seconds=90)
     assert 'account "app@%" on target "main"' in told and "no longer exists" in told
-    wait.until("the metric", lambda: orphans(scene) == 1)
-    with incident.played("StewardDatabaseOrphans", scene.cluster) as played:
-        played.before("")
-        played.fires(scene.steward.metrics_text)
-        assert 'account "app@%" on target "main"' in played.kubectl("get events")
+    wait.until("the metric", lambda: orphans(dbenv) == 1)
+    with incident.follow("StewardDatabaseOrphans", dbenv.cluster) as runbook:
+        runbook.before("")
+        runbook.fires(dbenv.steward.metrics_text)
+        assert 'account "app@%" on target "main"' in runbook.kubectl("get events")
     assert mariadb.login("app", FIRST)
-    assert not [e for e in scene.steward.log() if e.get("object") == f"{shop}/stays"]
+    assert not [e for e in dbenv.steward.log() if e.get("object") == f"{shop}/stays"]
     # The owner of the server names an object of a namespace that has none on it.
     mariadb.sql("UPDATE steward.accounts SET owner='kube-system/app', owner_uid=UUID() WHERE user='app'")
-    scene.write_targets(mariadb.target("main", maxConnections=6))  # sweeps at once
+    dbenv.write_targets(mariadb.target("main", maxConnections=6))  # sweeps at once
     wait.until("the line of the log", lambda: [
-        e for e in scene.steward.log() if e.get("object") == "kube-system/app"], 60)
-    wait.until("the metric", lambda: orphans(scene) == 1)
-    assert scene.cluster.events("kube-system", "app") == []
+        e for e in dbenv.steward.log() if e.get("object") == "kube-system/app"], 60)
+    wait.until("the metric", lambda: orphans(dbenv) == 1)
+    assert dbenv.cluster.events("kube-system", "app") == []
     mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts WHERE user='app'")
     target = mariadb.target("main")
-    scene.write_targets({**target, "maxConnections": 7})  # sweeps at once
-    wait.until("the metric", lambda: orphans(scene) == 0)
-    scene.write_targets(target)
-    scene.delete("stays", shop)
+    dbenv.write_targets({**target, "maxConnections": 7})  # sweeps at once
+    wait.until("the metric", lambda: orphans(dbenv) == 0)
+    dbenv.write_targets(target)
+    dbenv.delete("stays", shop)
 
 
-def test_deletion_during_finalizer_write_leaves_nothing(scene, mariadb, shop):
+def test_deletion_during_finalizer_write_leaves_nothing(dbenv, mariadb, shop):
     """The API server takes the finalizer, and deletes the object all the same, sometimes: nothing is left
     on the server."""
-    scene.cluster.apply(dbu.secret("app", shop, FIRST))
+    dbenv.cluster.apply(dbu.secret("app", shop, FIRST))
     dice = random.Random(7)
     for number in range(40):
         name = f"app{number}"
-        scene.cluster.create(dbu.manifest(name, shop, secret="app"))
+        dbenv.cluster.create(dbu.manifest(name, shop, secret="app"))
         end = time.monotonic() + dice.uniform(0, 0.02)
         wait.until("a moment", lambda t=end: time.monotonic() >= t, every=0.001)
-        scene.cluster.delete(dbu.KIND, name, shop, wait_gone=False)
-    wait.until("the objects to go", lambda: not scene.cluster.list(dbu.KIND, shop), 120)
+        dbenv.cluster.delete(dbu.KIND, name, shop, wait_gone=False)
+    wait.until("the objects to go", lambda: not dbenv.cluster.list(dbu.KIND, shop), 120)
     wait.until("the accounts to go", lambda: no_account(mariadb), 60)
 
 
-def test_forced_deletion_lists_the_remains(scene, mariadb, shop):
+def test_forced_deletion_lists_the_remains(dbenv, mariadb, shop):
     """With the annotation the object goes after one more attempt; an event lists the remains."""
-    scene.create("app", shop, FIRST)
+    dbenv.create("app", shop, FIRST)
     mariadb.stop()
-    scene.delete("app", shop, wait_gone=False)
-    scene.wait_condition("app", shop, "CleanupBlocked", "ServerUnreachable")
-    scene.annotate("app", shop, {"steward.dev/force-delete": "true"})
-    wait.until("the object to go", lambda: scene.get("app", shop) is None)
-    scene.wait_event("app", shop, "FinalizerForced")
+    dbenv.delete("app", shop, wait_gone=False)
+    dbenv.wait_condition("app", shop, "CleanupBlocked", "ServerUnreachable")
+    dbenv.annotate("app", shop, {"steward.dev/force-delete": "true"})
+    wait.until("the object to go", lambda: dbenv.get("app", shop) is None)
+    dbenv.wait_event("app", shop, "FinalizerForced")
     mariadb.start()
     assert "app@%" in mariadb.all_accounts()
     mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts")
 
 
-def test_server_kills_during_creation_leave_no_gaps(scene, mariadb, shop):
+def test_server_kills_during_creation_leave_no_gaps(dbenv, mariadb, shop):
     """Repeatedly, so that some statements are sent and the next are not: CREATE USER but no GRANT,
     a mark but no account.  In the end all accounts match their specs."""
     dice = random.Random(3)
     names = [f"u{n:02}" for n in range(40)]
-    scene.cluster.apply([m for n in names for m in (dbu.secret(n, shop, FIRST),)])
+    dbenv.cluster.apply([m for n in names for m in (dbu.secret(n, shop, FIRST),)])
     for part in range(4):
-        scene.cluster.apply([dbu.manifest(n, shop) for n in names[part * 10:part * 10 + 10]])
+        dbenv.cluster.apply([dbu.manifest(n, shop) for n in names[part * 10:part * 10 + 10]])
         end = time.monotonic() + dice.uniform(0.0, 0.15)
         wait.until("its last moment", lambda at=end: time.monotonic() >= at, every=0.002)
         mariadb.kill()
         mariadb.start()
     wait.until("all to be ready", lambda: all(
-        dbu.is_ready(u) for u in scene.cluster.list(dbu.KIND, shop)), 120, every=0.5)
+        dbu.is_ready(u) for u in dbenv.cluster.list(dbu.KIND, shop)), 120, every=0.5)
     assert {f"{n}@%" for n in names} <= mariadb.all_accounts()
     for name in names:
         assert mariadb.rights(name) == [f"GRANT SELECT, INSERT ON `shop`.* TO `{name}`@`%`"]
     assert mariadb.login("u07", FIRST)
-    scene.cluster.delete_all(dbu.KIND, shop, seconds=60)
+    dbenv.cluster.delete_all(dbu.KIND, shop, seconds=60)
     assert not {a for a in mariadb.all_accounts() | mariadb.all_marks() if a.startswith("u")}
 
 
-def test_rotated_admin_password_is_used(scene, mariadb, shop):
+def test_rotated_admin_password_is_used(dbenv, mariadb, shop):
     """First on the server, then in the Secret, whose change triggers waiting reconciles."""
-    scene.create("app", shop, FIRST)
+    dbenv.create("app", shop, FIRST)
     mariadb.set_admin_password("another-admin-Passw0rd")
     mariadb.stop()  # existing connections would stay logged in
     mariadb.start()
-    scene.patch("app", shop, grants=[])
-    told = scene.wait_condition("app", shop, "TargetReachable", "AuthFailed")
+    dbenv.patch("app", shop, grants=[])
+    told = dbenv.wait_condition("app", shop, "TargetReachable", "AuthFailed")
     assert "another" not in told["message"]
-    scene.admin_secret("main", mariadb.admin_password)
+    dbenv.admin_secret("main", mariadb.admin_password)
     wait.until("no rights", lambda: mariadb.rights("app") == [])
-    scene.wait_ready("app", shop)
+    dbenv.wait_ready("app", shop)
 
 
-def test_wrong_admin_secret_keeps_the_working_login(scene, mariadb, shop):
+def test_wrong_admin_secret_keeps_the_working_login(dbenv, mariadb, shop):
     """Existing connections stay in use; the change causes no lockout."""
-    scene.create("app", shop, FIRST)
-    scene.admin_secret("main", "wrong-admin-Passw0rd")
-    scene.patch("app", shop, grants=[])
+    dbenv.create("app", shop, FIRST)
+    dbenv.admin_secret("main", "wrong-admin-Passw0rd")
+    dbenv.patch("app", shop, grants=[])
     wait.until("no rights", lambda: mariadb.rights("app") == [])
-    scene.admin_secret("main", mariadb.admin_password)
+    dbenv.admin_secret("main", mariadb.admin_password)
 
 
-def test_existing_account_is_not_adopted_by_default(scene, mariadb, shop):
+def test_existing_account_is_not_adopted_by_default(dbenv, mariadb, shop):
     mariadb.sql(f"CREATE USER old@'%' IDENTIFIED BY '{SECOND}'; GRANT DELETE ON shop.* TO old@'%'")
     try:
-        scene.cluster.apply([dbu.secret("old", shop, FIRST), dbu.manifest("old", shop)])
-        stalled = scene.wait_condition("old", shop, "Stalled", "AlreadyExists")
+        dbenv.cluster.apply([dbu.secret("old", shop, FIRST), dbu.manifest("old", shop)])
+        stalled = dbenv.wait_condition("old", shop, "Stalled", "AlreadyExists")
         assert "adoptionPolicy" in stalled["message"]
         assert mariadb.login("old", SECOND)
         assert mariadb.rights("old") == ["GRANT DELETE ON `shop`.* TO `old`@`%`"]
-        scene.delete("old", shop)  # not adopted: not dropped, and the deletion is not blocked
+        dbenv.delete("old", shop)  # not adopted: not dropped, and the deletion is not blocked
         assert mariadb.login("old", SECOND)
-        scene.create("old", shop, FIRST, adoptionPolicy="Adopt")
+        dbenv.create("old", shop, FIRST, adoptionPolicy="Adopt")
         assert mariadb.login("old", FIRST)
-        scene.wait_event("old", shop, "Adopted")
-        shown = scene.get("old", shop)["status"]
+        dbenv.wait_event("old", shop, "Adopted")
+        shown = dbenv.get("old", shop)["status"]
         assert shown["foreignGrants"] == ["DELETE ON shop.*"]
-        scene.delete("old", shop)
+        dbenv.delete("old", shop)
         assert "old@%" not in mariadb.all_accounts()
     finally:
         mariadb.sql("DROP USER IF EXISTS old@'%'")
 
 
-def test_manually_recreated_account_is_not_dropped(scene, mariadb, shop):
+def test_manually_recreated_account_is_not_dropped(dbenv, mariadb, shop):
     """The mark is gone and the account was recreated by hand: it is not dropped unless forced."""
-    scene.create("app", shop, FIRST)
+    dbenv.create("app", shop, FIRST)
     mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts; "
                   f"CREATE USER app@'%' IDENTIFIED BY '{SECOND}'")
-    scene.delete("app", shop, wait_gone=False)
-    scene.wait_condition("app", shop, "CleanupBlocked", "NotOurs")
+    dbenv.delete("app", shop, wait_gone=False)
+    dbenv.wait_condition("app", shop, "CleanupBlocked", "NotOurs")
     assert mariadb.login("app", SECOND, database="information_schema")
-    scene.annotate("app", shop, {"steward.dev/force-delete": "true"})
-    wait.until("the object to go", lambda: scene.get("app", shop) is None)
+    dbenv.annotate("app", shop, {"steward.dev/force-delete": "true"})
+    wait.until("the object to go", lambda: dbenv.get("app", shop) is None)
     assert mariadb.login("app", SECOND, database="information_schema")
     mariadb.sql("DROP USER app@'%'")
 
 
-def test_second_object_of_an_account_is_passive(scene, mariadb, shop):
+def test_second_object_of_an_account_is_passive(dbenv, mariadb, shop):
     """The older one manages the account; the other is passive, and its deletion changes nothing."""
-    scene.create("app", shop, FIRST)
-    scene.cluster.apply([dbu.secret("other", shop, SECOND),
+    dbenv.create("app", shop, FIRST)
+    dbenv.cluster.apply([dbu.secret("other", shop, SECOND),
                          dbu.manifest("other", shop, target="MAIN", user="app", grants=[])])
-    stalled = scene.wait_condition("other", shop, "Stalled", "Conflict")
+    stalled = dbenv.wait_condition("other", shop, "Stalled", "Conflict")
     assert f"{shop}/app" in stalled["message"]
-    assert not scene.get("other", shop)["metadata"].get("finalizers")
+    assert not dbenv.get("other", shop)["metadata"].get("finalizers")
     assert mariadb.login("app", FIRST) and mariadb.rights("app")
-    scene.delete("other", shop)
+    dbenv.delete("other", shop)
     assert mariadb.login("app", FIRST)
     # When the older one is deleted, the younger takes over.
-    scene.cluster.apply(dbu.manifest("other", shop, user="app", grants=[]))
-    scene.wait_condition("other", shop, "Stalled", "Conflict")
-    scene.delete("app", shop)
-    scene.wait_ready("other", shop)
+    dbenv.cluster.apply(dbu.manifest("other", shop, user="app", grants=[]))
+    dbenv.wait_condition("other", shop, "Stalled", "Conflict")
+    dbenv.delete("app", shop)
+    dbenv.wait_ready("other", shop)
     assert mariadb.login("app", SECOND, database="information_schema")
 
 
-def test_removed_target_leaves_accounts_unchanged(scene, mariadb, shop):
-    scene.create("app", shop, FIRST)
+def test_removed_target_leaves_accounts_unchanged(dbenv, mariadb, shop):
+    dbenv.create("app", shop, FIRST)
     target = mariadb.target("main")
-    scene.write_targets()
+    dbenv.write_targets()
     try:
-        told = scene.wait_condition("app", shop, "TargetReachable", "TargetNotFound")
+        told = dbenv.wait_condition("app", shop, "TargetReachable", "TargetNotFound")
         assert "left as it is" in told["message"]
         assert mariadb.login("app", FIRST)
-        scene.cluster.apply([dbu.secret("late", shop, FIRST), dbu.manifest("late", shop)])
-        scene.wait_condition("late", shop, "TargetReachable", "TargetNotFound")
+        dbenv.cluster.apply([dbu.secret("late", shop, FIRST), dbu.manifest("late", shop)])
+        dbenv.wait_condition("late", shop, "TargetReachable", "TargetNotFound")
     finally:
-        scene.write_targets(target)
-    scene.wait_ready("app", shop)
-    scene.wait_ready("late", shop)
-    scene.write_targets()
+        dbenv.write_targets(target)
+    dbenv.wait_ready("app", shop)
+    dbenv.wait_ready("late", shop)
+    dbenv.write_targets()
     try:
         for name in ("app", "late"):
-            scene.wait_condition(name, shop, "TargetReachable", "TargetNotFound")
+            dbenv.wait_condition(name, shop, "TargetReachable", "TargetNotFound")
         wait.until("the metrics of the target to go", lambda: 'target="' not in
-                   scene.steward.metrics_text())
-        scene.delete("app", shop)  # there is no server to connect to
-        scene.wait_event("app", shop, "TargetGone")
+                   dbenv.steward.metrics_text())
+        dbenv.delete("app", shop)  # there is no server to connect to
+        dbenv.wait_event("app", shop, "TargetGone")
         assert mariadb.login("app", FIRST)
     finally:
-        scene.write_targets(target)
-    scene.wait_ready("late", shop)  # the target is back: the remains of this test can be dropped
+        dbenv.write_targets(target)
+    dbenv.wait_ready("late", shop)  # the target is back: the remains of this test can be dropped
     mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts WHERE user = 'app'")
 
 
-def test_target_rules_apply_without_webhook(scene, mariadb, shop):
-    scene.write_targets(mariadb.target("main", allowedNamespaces=["elsewhere"], maxUsers=1))
+def test_target_rules_apply_without_webhook(dbenv, mariadb, shop):
+    dbenv.write_targets(mariadb.target("main", allowedNamespaces=["elsewhere"], maxUsers=1))
     try:
-        scene.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop)])
-        stalled = scene.wait_condition("app", shop, "Stalled", "InvalidSpec")
+        dbenv.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop)])
+        stalled = dbenv.wait_condition("app", shop, "Stalled", "InvalidSpec")
         assert f'target "main" does not accept namespace "{shop}"' in stalled["message"]
         assert "app@%" not in mariadb.all_accounts()
-        scene.write_targets(mariadb.target("main", maxUsers=1))
-        scene.wait_ready("app", shop)
-        scene.cluster.apply([dbu.secret("more", shop, FIRST), dbu.manifest("more", shop)])
-        scene.wait_condition("more", shop, "Stalled", "QuotaExceeded")
+        dbenv.write_targets(mariadb.target("main", maxUsers=1))
+        dbenv.wait_ready("app", shop)
+        dbenv.cluster.apply([dbu.secret("more", shop, FIRST), dbu.manifest("more", shop)])
+        dbenv.wait_condition("more", shop, "Stalled", "QuotaExceeded")
         assert "more@%" not in mariadb.all_accounts()
     finally:
-        scene.write_targets(mariadb.target("main"))
-    scene.wait_ready("more", shop)
+        dbenv.write_targets(mariadb.target("main"))
+    dbenv.wait_ready("more", shop)
 
 
-def test_max_users_holds_for_concurrent_creates(scene, mariadb, shop):
-    scene.write_targets(mariadb.target("main", maxUsers=2))
+def test_max_users_holds_for_concurrent_creates(dbenv, mariadb, shop):
+    dbenv.write_targets(mariadb.target("main", maxUsers=2))
     names = [f"at-once-{i}" for i in range(12)]
 
     def stalled():
-        found = [condition(scene.get(n, shop), "Stalled") or {} for n in names]
+        found = [condition(dbenv.get(n, shop), "Stalled") or {} for n in names]
         return [c for c in found if c.get("reason") == "QuotaExceeded"]
 
     try:
-        scene.cluster.apply([dbu.secret("app", shop, FIRST)])
-        scene.cluster.apply([dbu.manifest(n, shop, secret="app", user=n)
+        dbenv.cluster.apply([dbu.secret("app", shop, FIRST)])
+        dbenv.cluster.apply([dbu.manifest(n, shop, secret="app", user=n)
                              for n in names])
         wait.until("ten objects without an account", lambda: len(stalled()) == 10, 60)
         assert len([a for a in mariadb.all_accounts() if a.startswith("at-once-")]) == 2
     finally:
-        scene.write_targets(mariadb.target("main"))
+        dbenv.write_targets(mariadb.target("main"))
 
 
-def test_changed_target_label_stalls_without_webhook(scene, mariadb, shop):
-    scene.create("app", shop, FIRST)
-    scene.cluster.patch(dbu.KIND, "app", shop, {"metadata": {"labels": {"target": "other"}}})
-    stalled = scene.wait_condition("app", shop, "Stalled", "InvalidSpec")
+def test_changed_target_label_stalls_without_webhook(dbenv, mariadb, shop):
+    dbenv.create("app", shop, FIRST)
+    dbenv.cluster.patch(dbu.KIND, "app", shop, {"metadata": {"labels": {"target": "other"}}})
+    stalled = dbenv.wait_condition("app", shop, "Stalled", "InvalidSpec")
     assert 'target cannot change from "main" to "other"' in stalled["message"]
     assert mariadb.login("app", FIRST)
-    scene.delete("app", shop)  # the account is dropped from the target where it was created
+    dbenv.delete("app", shop)  # the account is dropped from the target where it was created
     assert "app@%" not in mariadb.all_accounts()
 
 
-def test_grant_on_missing_table_waits_for_it(scene, mariadb, shop):
+def test_grant_on_missing_table_waits_for_it(dbenv, mariadb, shop):
     """In many clusters a migration creates the table later."""
-    scene.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop, grants=[
+    dbenv.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop, grants=[
         {"database": "shop", "table": "later", "privileges": ["SELECT"]}])])
-    told = scene.wait_condition("app", shop, "GrantsSynced", "NoSuchObject")
+    told = dbenv.wait_condition("app", shop, "GrantsSynced", "NoSuchObject")
     assert told["status"] == "False"
-    assert condition(scene.get("app", shop), "UserSynced")["status"] == "True"
+    assert condition(dbenv.get("app", shop), "UserSynced")["status"] == "True"
     mariadb.sql("CREATE TABLE shop.later (n INT)")
-    scene.poke("app", shop)
-    scene.wait_ready("app", shop)
+    dbenv.poke("app", shop)
+    dbenv.wait_ready("app", shop)
     mariadb.sql("DROP TABLE shop.later")
 
 
 @pytest.fixture
-def quiet(scene, mariadb, shop):
+def quiet(dbenv, mariadb, shop):
     """Two settled users, whose server steward has no reason to use within this test, and a target that is
     pinged more often than by default."""
-    scene.write_targets(mariadb.target("main", pingSeconds=3, connectTimeoutSeconds=1,
+    dbenv.write_targets(mariadb.target("main", pingSeconds=3, connectTimeoutSeconds=1,
                                        statementTimeoutSeconds=2))
     for name in ("app", "job"):
-        scene.create(name, shop, FIRST, resyncSeconds=86400)
-    wait.until("the server to be up", lambda: is_up(scene) == 1)
-    yield scene
-    scene.admin_secret("main", mariadb.admin_password)
-    scene.write_targets(mariadb.target("main"))
+        dbenv.create(name, shop, FIRST, resyncSeconds=86400)
+    wait.until("the server to be up", lambda: is_up(dbenv) == 1)
+    yield dbenv
+    dbenv.admin_secret("main", mariadb.admin_password)
+    dbenv.write_targets(mariadb.target("main"))
 
 
-def is_up(scene):
+def is_up(dbenv):
     """What the metric says."""
-    return scene.steward.metric("steward_database_up", target="main")
+    return dbenv.steward.metric("steward_database_up", target="main")
 
 
-def warnings(scene, shop, name):
+def warnings(dbenv, shop, name):
     """The reasons of an object's warnings, except that its Secret was seen after the object."""
-    return [reason for kind, reason, _ in scene.cluster.events(shop, name)
+    return [reason for kind, reason, _ in dbenv.cluster.events(shop, name)
             if kind == "Warning" and reason != "SecretNotFound"]
 
 
@@ -450,39 +450,39 @@ def test_server_errors_are_noticed_without_object_changes(quiet, mariadb, shop, 
         assert 1 <= len(told) <= most and set(told) <= set(reasons[how]), told
 
 
-def test_read_only_server_is_reported(scene, mariadb, shop):
-    scene.create("app", shop, FIRST)
+def test_read_only_server_is_reported(dbenv, mariadb, shop):
+    dbenv.create("app", shop, FIRST)
     mariadb.sql("SET GLOBAL read_only = 1")
     try:
-        scene.cluster.apply(dbu.secret("app", shop, SECOND))
-        scene.wait_condition("app", shop, "TargetReachable", "ReadOnlyServer")
+        dbenv.cluster.apply(dbu.secret("app", shop, SECOND))
+        dbenv.wait_condition("app", shop, "TargetReachable", "ReadOnlyServer")
         assert mariadb.login("app", FIRST)
     finally:
         mariadb.sql("SET GLOBAL read_only = 0")
-    scene.poke("app", shop)
+    dbenv.poke("app", shop)
     wait.until("the new password", lambda: mariadb.login("app", SECOND), 60)
 
 
-def test_failed_lookup_changes_nothing(scene, mariadb, shop):
+def test_failed_lookup_changes_nothing(dbenv, mariadb, shop):
     """The catalogue cannot be read: nothing is changed; above all, no account is recreated."""
-    scene.create("app", shop, FIRST)
+    dbenv.create("app", shop, FIRST)
     mariadb.sql("RENAME TABLE mysql.procs_priv TO mysql.procs_priv_away")
     try:
-        scene.cluster.apply(dbu.secret("app", shop, SECOND))
-        told = scene.wait_condition("app", shop, "UserSynced", "LookupFailed")
+        dbenv.cluster.apply(dbu.secret("app", shop, SECOND))
+        told = dbenv.wait_condition("app", shop, "UserSynced", "LookupFailed")
         assert told["status"] == "Unknown"
     finally:
         mariadb.sql("RENAME TABLE mysql.procs_priv_away TO mysql.procs_priv")
     assert mariadb.login("app", FIRST)
-    scene.poke("app", shop)
+    dbenv.poke("app", shop)
     wait.until("the new password", lambda: mariadb.login("app", SECOND), 60)
 
 
-def test_silent_server_delays_no_other_target(installed, steward_binary, tmp_path, mariadb, scene, namespace):
+def test_silent_server_delays_no_other_target(installed, steward_binary, tmp_path, mariadb, dbenv, namespace):
     """40 users of a server that accepts connections but never replies, and one of another."""
-    scene.steward.stop()
+    dbenv.steward.stop()
     silent = socket.create_server(("127.0.0.1", 0), backlog=128)  # accept() is never called
-    two = dbu.Scene(installed, steward_binary, tmp_path, {"main": mariadb})
+    two = dbu.Environment(installed, steward_binary, tmp_path, {"main": mariadb})
     try:
         live = mariadb.target("main")
         dead = mariadb.target("dead", port=silent.getsockname()[1], admin=live["admin"])
@@ -505,32 +505,32 @@ def test_silent_server_delays_no_other_target(installed, steward_binary, tmp_pat
             two.annotate(user["metadata"]["name"], namespace, {"steward.dev/force-delete": "true"})
         two.cluster.delete_all(dbu.KIND, namespace, seconds=60)
         two.steward.stop()
-        scene.steward.start()
+        dbenv.steward.start()
 
 
-def test_passwords_never_appear_in_outputs_or_core(scene, mariadb, shop):
+def test_passwords_never_appear_in_outputs_or_core(dbenv, mariadb, shop):
     """No password and no statement in logs, events, statuses, metrics or a core."""
     password, other = "needle-Passw0rd-in-hay", "another-needle-Passw0rd"
-    scene.create("app", shop, password)
-    scene.cluster.apply(dbu.secret("app", shop, other))
+    dbenv.create("app", shop, password)
+    dbenv.cluster.apply(dbu.secret("app", shop, other))
     wait.until("the new password", lambda: mariadb.login("app", other))
     mariadb.sql("DROP USER app@'%'")
-    scene.poke("app", shop)
+    dbenv.poke("app", shop)
     wait.until("it to be back", lambda: mariadb.login("app", other))
-    scene.patch("app", shop, grants=[{"database": "shop", "table": "none", "privileges": ["SELECT"]}])
-    scene.wait_condition("app", shop, "GrantsSynced", "NoSuchObject")
+    dbenv.patch("app", shop, grants=[{"database": "shop", "table": "none", "privileges": ["SELECT"]}])
+    dbenv.wait_condition("app", shop, "GrantsSynced", "NoSuchObject")
     seen = {
-        "log": scene.steward.log_path.read_text("utf-8", "replace"),
-        "object": json.dumps(scene.get("app", shop)),
-        "events": json.dumps(scene.cluster.list("events", shop)),
-        "metrics": scene.steward.metrics_text(),
+        "log": dbenv.steward.log_path.read_text("utf-8", "replace"),
+        "object": json.dumps(dbenv.get("app", shop)),
+        "events": json.dumps(dbenv.cluster.list("events", shop)),
+        "metrics": dbenv.steward.metrics_text(),
     }
     hash_ = mariadb.sql(f"SELECT PASSWORD('{other}')")[0][0]
     for where, text in seen.items():
         for needle in (password, other, mariadb.admin_password, hash_, hash_[1:],
                        "IDENTIFIED BY", "CREATE USER", "ALTER USER", "GRANT SELECT"):
             assert needle not in text, f"{needle} in the {where}"
-    assert int(open(f"/proc/{scene.steward.process.pid}/limits", encoding="ascii").read()
+    assert int(open(f"/proc/{dbenv.steward.process.pid}/limits", encoding="ascii").read()
                .split("Max core file size")[1].split()[0]) == 0
 
 
@@ -553,25 +553,25 @@ def in_memory(pid, needles):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a process without core dumps is closed to others")
-def test_passwords_do_not_stay_in_memory(scene, mariadb, shop):
+def test_passwords_do_not_stay_in_memory(dbenv, mariadb, shop):
     """Checks what a core dump would contain.
 
     Not with `kubectl apply`, which copies the manifest into an annotation: with that, each event
     about the Secret contains the password, and libcurl and OpenSSL do not wipe what they receive.
     """
     passwords = [f"needle-{n}-Passw0rd-in-memory" for n in range(20)]
-    scene.cluster.create(dbu.secret("app", shop, passwords[0]))
-    scene.cluster.apply(dbu.manifest("app", shop))
-    scene.wait_ready("app", shop)
+    dbenv.cluster.create(dbu.secret("app", shop, passwords[0]))
+    dbenv.cluster.apply(dbu.manifest("app", shop))
+    dbenv.wait_ready("app", shop)
     for password in passwords[1:]:
-        scene.cluster.patch("secret", "app", shop, {"stringData": {"password": password}})
+        dbenv.cluster.patch("secret", "app", shop, {"stringData": {"password": password}})
         wait.until("the new password", lambda p=password: mariadb.login("app", p))
-    scene.wait_ready("app", shop)
-    with open(f"/proc/{scene.steward.process.pid}/maps", encoding="utf-8") as maps:
+    dbenv.wait_ready("app", shop)
+    with open(f"/proc/{dbenv.steward.process.pid}/maps", encoding="utf-8") as maps:
         if re.search(r"lib[at]san", maps.read()):
             pytest.skip("a sanitizer keeps for a while what others have freed")
     needles = [p.encode() for p in passwords]
     assert mariadb.login("app", passwords[-1])
     # steward may still be processing the last one.
     wait.until("none of them to be in memory",
-               lambda: not in_memory(scene.steward.process.pid, needles), 20, every=0.5)
+               lambda: not in_memory(dbenv.steward.process.pid, needles), 20, every=0.5)

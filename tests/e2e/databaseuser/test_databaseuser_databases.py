@@ -23,7 +23,7 @@ server = databases.each(SERVERS)
 def making(installed, steward_binary, tmp_path_factory, server):
     """A steward whose target "main" creates databases on the server."""
     stw.uninstall_webhooks(installed)
-    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {"main": server})
+    one = dbu.Environment(installed, steward_binary, tmp_path_factory.mktemp("dbenv"), {"main": server})
     one.write_targets(server.target("main", **ALLOWED, **(EXTENSIONS if is_pg(server) else {})))
     one.steward.start()
     with one.webhook():
@@ -70,9 +70,9 @@ def can_make(server, name, user="app", table="t"):
                         database=name)
 
 
-def confirm(scene, shop, *databases_):
+def confirm(dbenv, shop, *databases_):
     """Annotates the object with the names of the databases that may be dropped."""
-    scene.annotate("app", shop, {"steward.dev/confirm-drop": ", ".join(databases_)})
+    dbenv.annotate("app", shop, {"steward.dev/confirm-drop": ", ".join(databases_)})
 
 
 def listed(user):

@@ -51,15 +51,15 @@ def at(server, **more):
 def following(installed, steward_binary, tmp_path_factory, server, postgresql):
     """A steward with webhooks, whose targets are the page's, at the test servers' addresses.  The page
     shows all that a namespace may use: one."""
-    scene = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {})
-    scene.write_targets(at(server), *([at(postgresql, name="pg", engine="postgresql",
+    dbenv = dbu.Environment(installed, steward_binary, tmp_path_factory.mktemp("dbenv"), {})
+    dbenv.write_targets(at(server), *([at(postgresql, name="pg", engine="postgresql",
                                          allowedNamespaces=[PG_NAMESPACE])] if postgresql else []))
-    scene.steward.start()
-    dbu.stw.install_webhooks(installed, steward_binary, scene.steward.webhook_port)
-    scene.steward.wait_webhook()
-    yield scene
+    dbenv.steward.start()
+    dbu.stw.install_webhooks(installed, steward_binary, dbenv.steward.webhook_port)
+    dbenv.steward.wait_webhook()
+    yield dbenv
     dbu.stw.uninstall_webhooks(installed)
-    assert scene.steward.stop() == 0, scene.steward.log_tail()
+    assert dbenv.steward.stop() == 0, dbenv.steward.log_tail()
 
 
 def verifier(server):

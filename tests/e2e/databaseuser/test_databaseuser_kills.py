@@ -62,18 +62,18 @@ def engine(request):
 
 
 @pytest.fixture(scope="module")
-def scene(installed, steward_binary, tmp_path_factory, engine):
+def dbenv(installed, steward_binary, tmp_path_factory, engine):
     """A steward with this one server as its target.  No webhook is installed."""
     stw.uninstall_webhooks(installed)
-    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"),
-                    {engine.target: engine.server}, dbu.ONE_KIND)
+    one = dbu.Environment(installed, steward_binary, tmp_path_factory.mktemp("dbenv"),
+                          {engine.target: engine.server}, dbu.ONE_KIND)
     one.steward.start()
     yield one
     if one.steward.running():
         assert one.steward.stop() == 0, one.steward.log_tail()
 
 
-def test_random_kills_leave_no_account_behind_or_missing(engine, scene, shop):
+def test_random_kills_leave_no_account_behind_or_missing(engine, dbenv, shop):
     """200 reconciles - creations, rotations, fewer rights, deletions - with SIGKILL at random
     moments: afterwards no account or right is left over, and no account is missing."""
     dice = random.Random(20260101)
@@ -82,40 +82,40 @@ def test_random_kills_leave_no_account_behind_or_missing(engine, scene, shop):
 
     def users(some, grants):
         return [dbu.manifest(n, shop, target=engine.target, grants=grants) for n in some]
-    scene.cluster.apply([dbu.secret(n, shop, FIRST) for n in names])
+    dbenv.cluster.apply([dbu.secret(n, shop, FIRST) for n in names])
 
     def kill_soon():
         end = time.monotonic() + dice.uniform(0.0, 0.35)
         wait.until("its last moment", lambda: time.monotonic() >= end, every=0.002)
-        scene.steward.kill()
-        scene.steward.start(ready=False)
+        dbenv.steward.kill()
+        dbenv.steward.start(ready=False)
 
     def settle():
         wait.until("all to be ready", lambda: all(
-            dbu.is_ready(u) for u in scene.cluster.list(dbu.KIND, shop)), 120, every=0.5)
+            dbu.is_ready(u) for u in dbenv.cluster.list(dbu.KIND, shop)), 120, every=0.5)
 
-    scene.cluster.apply(users(names, engine.grants))  # 50 creations
+    dbenv.cluster.apply(users(names, engine.grants))  # 50 creations
     for _ in range(5):
         kill_soon()
     settle()
     for name in names:  # 50 rotations
         passwords[name] = f"rotated-{name}-Passw0rd"
-    scene.cluster.apply([dbu.secret(n, shop, passwords[n]) for n in names])
+    dbenv.cluster.apply([dbu.secret(n, shop, passwords[n]) for n in names])
     for _ in range(5):
         kill_soon()
-    scene.cluster.apply(users(names, engine.fewer))  # 50 reductions of rights
+    dbenv.cluster.apply(users(names, engine.fewer))  # 50 reductions of rights
     for _ in range(5):
         kill_soon()
     deleted = dice.sample(names, 25)  # and recreated later: 50 more
     for again in range(2):
         for name in deleted:
-            scene.cluster.delete(dbu.KIND, name, shop, wait_gone=False)
+            dbenv.cluster.delete(dbu.KIND, name, shop, wait_gone=False)
         for _ in range(3):
             kill_soon()
         wait.until("the deleted to go", lambda: not {
-            u["metadata"]["name"] for u in scene.cluster.list(dbu.KIND, shop)} & set(deleted), 120)
+            u["metadata"]["name"] for u in dbenv.cluster.list(dbu.KIND, shop)} & set(deleted), 120)
         if again == 0:
-            scene.cluster.apply(users(deleted, engine.fewer))
+            dbenv.cluster.apply(users(deleted, engine.fewer))
             kill_soon()
     settle()
     left = sorted(set(names) - set(deleted))

@@ -15,10 +15,10 @@ KINDS = ("--kinds", "DatabaseUser,App")
 
 @pytest.fixture(scope="module")
 def scarce(installed, steward_binary, tmp_path_factory, mariadb):
-    """A dbu.Scene whose steward takes 64 MiB for its limit."""
+    """A dbu.Environment whose steward takes 64 MiB for its limit."""
     stw.uninstall_webhooks(installed)
-    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scarce"), {"main": mariadb},
-                    (*KINDS, "--memory-limit=64"))
+    one = dbu.Environment(installed, steward_binary, tmp_path_factory.mktemp("scarce"), {"main": mariadb},
+                          (*KINDS, "--memory-limit=64"))
     one.steward.start()
     yield one
     if one.steward.running():

@@ -5,7 +5,7 @@ import os
 
 import pytest
 from support import cgroup
-from support.databaseuser import KIND, Scene, give_rights, manifest, secret, swell_marks
+from support.databaseuser import KIND, Environment, give_rights, manifest, secret, swell_marks
 from support import steward as stw
 
 LIMIT = 128 << 20
@@ -16,7 +16,7 @@ TEMPLATE = {f"key{i}": "{{password}}" for i in range(20)}
 
 @pytest.fixture
 def small(installed, steward_binary, tmp_path, mariadb, postgresql):
-    """A Scene whose steward, once it is started, is inside the limit."""
+    """A Environment whose steward, once it is started, is inside the limit."""
     try:
         group = cgroup.Memory(f"steward-users-{os.getpid()}", LIMIT)
     except OSError as error:
@@ -25,7 +25,7 @@ def small(installed, steward_binary, tmp_path, mariadb, postgresql):
     binary = tmp_path / "steward-in-a-group"
     binary.write_text(f'#!/bin/sh\necho $$ >{group.path}/cgroup.procs\nexec {steward_binary} "$@"\n')
     binary.chmod(0o755)
-    one = Scene(installed, binary, tmp_path, {"main": mariadb, "pg": postgresql})
+    one = Environment(installed, binary, tmp_path, {"main": mariadb, "pg": postgresql})
     yield one
     alive = one.steward.running()
     if alive:

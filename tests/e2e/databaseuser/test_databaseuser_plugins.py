@@ -34,17 +34,17 @@ def names(server):
 
 
 @pytest.fixture(scope="module")
-def scene(installed, steward_binary, tmp_path_factory, server):
+def dbenv(installed, steward_binary, tmp_path_factory, server):
     """A steward whose target "main" is the server, and allows its plugins."""
-    yield from dbu.running_scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), server)
+    yield from dbu.running_dbenv(installed, steward_binary, tmp_path_factory.mktemp("dbenv"), server)
 
 
 @pytest.fixture
-def shop(scene, server, names, namespace):
+def shop(dbenv, server, names, namespace):
     """A namespace.  Its DatabaseUsers and their accounts are deleted before it is."""
-    scene.write_targets(server.target("main", allowedAuthPlugins=list(names)))
+    dbenv.write_targets(server.target("main", allowedAuthPlugins=list(names)))
     yield namespace
-    scene.forget(namespace)
+    dbenv.forget(namespace)
 
 
 def plugin(server, user):
@@ -67,99 +67,99 @@ def logs_in(server, cluster, shop):
     return server.login(*dblogin.connection(cluster, shop, "app-conn"))
 
 
-def test_auth_plugin_is_set_changed_and_repaired(scene, server, shop, names):
+def test_auth_plugin_is_set_changed_and_repaired(dbenv, server, shop, names):
     """The password stays the same through all of it."""
     other, default, _ = names
-    scene.create("app", shop, FIRST, authPlugin=other, connectionSecret={"name": "app-conn"})
-    assert plugin(server, "app") == other and logs_in(server, scene.cluster, shop)
-    scene.patch("app", shop, authPlugin=default)
+    dbenv.create("app", shop, FIRST, authPlugin=other, connectionSecret={"name": "app-conn"})
+    assert plugin(server, "app") == other and logs_in(server, dbenv.cluster, shop)
+    dbenv.patch("app", shop, authPlugin=default)
     wait.until("the other plugin", lambda: plugin(server, "app") == default)
-    scene.wait_event("app", shop, "Updated", "plugin")
-    assert logs_in(server, scene.cluster, shop)
-    scene.wait_ready("app", shop)
+    dbenv.wait_event("app", shop, "Updated", "plugin")
+    assert logs_in(server, dbenv.cluster, shop)
+    dbenv.wait_ready("app", shop)
 
     set_plugin(server, "app", other, FIRST)
-    scene.poke("app", shop)
+    dbenv.poke("app", shop)
     wait.until("the repair", lambda: plugin(server, "app") == default)
-    scene.wait_event("app", shop, "DriftRepaired", "plugin")
+    dbenv.wait_event("app", shop, "DriftRepaired", "plugin")
     set_plugin(server, "app", other, THIRD)
-    scene.poke("app", shop)
+    dbenv.poke("app", shop)
     wait.until("the repair", lambda: plugin(server, "app") == default)
-    assert logs_in(server, scene.cluster, shop) and not server.login("app", THIRD)
+    assert logs_in(server, dbenv.cluster, shop) and not server.login("app", THIRD)
 
     # Without the field, an administrator decides.
-    scene.patch("app", shop, authPlugin=None)
-    scene.wait_ready("app", shop)
+    dbenv.patch("app", shop, authPlugin=None)
+    dbenv.wait_ready("app", shop)
     set_plugin(server, "app", other, FIRST)
-    scene.patch("app", shop, limits={"maxUserConnections": 7})
-    scene.wait_ready("app", shop)
-    assert plugin(server, "app") == other and logs_in(server, scene.cluster, shop)
+    dbenv.patch("app", shop, limits={"maxUserConnections": 7})
+    dbenv.wait_ready("app", shop)
+    assert plugin(server, "app") == other and logs_in(server, dbenv.cluster, shop)
 
 
-def test_auth_plugin_outside_target_list_is_refused(scene, server, shop, names):
+def test_auth_plugin_outside_target_list_is_refused(dbenv, server, shop, names):
     """A tenant asks for a login that the administrator does not want; the account stays."""
     other, default, absent = names
-    scene.write_targets(server.target("main", allowedAuthPlugins=[default]))
-    scene.create("app", shop, FIRST, authPlugin=default)
-    scene.patch("app", shop, authPlugin=other)
-    stalled = scene.wait_condition("app", shop, "Stalled", "InvalidSpec")
+    dbenv.write_targets(server.target("main", allowedAuthPlugins=[default]))
+    dbenv.create("app", shop, FIRST, authPlugin=default)
+    dbenv.patch("app", shop, authPlugin=other)
+    stalled = dbenv.wait_condition("app", shop, "Stalled", "InvalidSpec")
     assert f'spec.authPlugin: Unsupported value: "{other}": supported values: "{default}"' \
         in stalled["message"]
     assert plugin(server, "app") == default and server.login("app", FIRST)
-    scene.write_targets(server.target("main"))
-    scene.patch("app", shop, authPlugin=absent)
+    dbenv.write_targets(server.target("main"))
+    dbenv.patch("app", shop, authPlugin=absent)
     wait.until("the empty list", lambda: "allows no plugin" in condition(
-        scene.get("app", shop), "Stalled")["message"])
+        dbenv.get("app", shop), "Stalled")["message"])
 
 
-def test_unloaded_auth_plugin_is_reported(scene, server, shop, names):
+def test_unloaded_auth_plugin_is_reported(dbenv, server, shop, names):
     """The reason and the name are said, and no password; another plugin ends it."""
     other, default, absent = names
-    scene.cluster.apply([dbu.secret("app", shop, FIRST),
+    dbenv.cluster.apply([dbu.secret("app", shop, FIRST),
                          dbu.manifest("app", shop, authPlugin=absent)])
-    said = scene.wait_condition("app", shop, "UserSynced", "PluginNotLoaded")["message"]
+    said = dbenv.wait_condition("app", shop, "UserSynced", "PluginNotLoaded")["message"]
     assert f'"{absent}"' in said and "spec.authPlugin" in said and FIRST not in said
-    assert condition(scene.get("app", shop), "Stalled")["status"] == "True"
+    assert condition(dbenv.get("app", shop), "Stalled")["status"] == "True"
     assert plugin(server, "app") == ""
-    scene.patch("app", shop, authPlugin=other)
-    scene.wait_ready("app", shop)
+    dbenv.patch("app", shop, authPlugin=other)
+    dbenv.wait_ready("app", shop)
     assert plugin(server, "app") == other and server.login("app", FIRST)
-    scene.patch("app", shop, authPlugin=absent)
-    scene.wait_condition("app", shop, "UserSynced", "PluginNotLoaded")
+    dbenv.patch("app", shop, authPlugin=absent)
+    dbenv.wait_condition("app", shop, "UserSynced", "PluginNotLoaded")
     assert plugin(server, "app") == other and server.login("app", FIRST)
-    scene.patch("app", shop, authPlugin=default)
-    scene.wait_ready("app", shop)
-    assert FIRST not in scene.steward.log_path.read_text("utf-8")
+    dbenv.patch("app", shop, authPlugin=default)
+    dbenv.wait_ready("app", shop)
+    assert FIRST not in dbenv.steward.log_path.read_text("utf-8")
 
 
-def test_plugin_change_in_rotation_keeps_both_credentials(scene, server, shop, names):
+def test_plugin_change_in_rotation_keeps_both_credentials(dbenv, server, shop, names):
     """Two passwords on MySQL, two logins on MariaDB: both credentials work until the overlap ends."""
     other, default, _ = names
-    scene.create("app", shop, FIRST, authPlugin=default, connectionSecret={"name": "app-conn"},
+    dbenv.create("app", shop, FIRST, authPlugin=default, connectionSecret={"name": "app-conn"},
                  rotation={"overlapSeconds": 3600})
-    before = dblogin.connection(scene.cluster, shop, "app-conn")
-    scene.cluster.apply(dbu.secret("app", shop, SECOND))
-    scene.wait_condition("app", shop, "RotationComplete", "Overlap")
-    after = dblogin.connection(scene.cluster, shop, "app-conn")
+    before = dblogin.connection(dbenv.cluster, shop, "app-conn")
+    dbenv.cluster.apply(dbu.secret("app", shop, SECOND))
+    dbenv.wait_condition("app", shop, "RotationComplete", "Overlap")
+    after = dblogin.connection(dbenv.cluster, shop, "app-conn")
     assert before[1] == FIRST and after[1] == SECOND
-    scene.patch("app", shop, authPlugin=other)
-    generation = scene.get("app", shop)["metadata"]["generation"]
-    scene.wait_ready("app", shop)
-    assert scene.get("app", shop)["status"]["observedGeneration"] >= generation
+    dbenv.patch("app", shop, authPlugin=other)
+    generation = dbenv.get("app", shop)["metadata"]["generation"]
+    dbenv.wait_ready("app", shop)
+    assert dbenv.get("app", shop)["status"]["observedGeneration"] >= generation
     assert server.login(*before) and server.login(*after)
     if server.engine == "mysql":
         assert plugin(server, "app") == default
-        assert "plugin" in condition(scene.get("app", shop), "UserSynced")["message"]
+        assert "plugin" in condition(dbenv.get("app", shop), "UserSynced")["message"]
     else:
         assert plugin(server, after[0]) == other
-    scene.patch("app", shop, rotation={"overlapSeconds": 1})
-    scene.wait_condition("app", shop, "RotationComplete", "Complete")
+    dbenv.patch("app", shop, rotation={"overlapSeconds": 1})
+    dbenv.wait_condition("app", shop, "RotationComplete", "Complete")
     wait.until("the plugin", lambda: plugin(server, after[0]) == other)
     assert server.login(*after) and not server.login(*before)
     # The next rotation begins with the new plugin.
-    scene.patch("app", shop, rotation={"overlapSeconds": 3600})
-    scene.cluster.apply(dbu.secret("app", shop, THIRD))
-    scene.wait_condition("app", shop, "RotationComplete", "Overlap")
-    last = dblogin.connection(scene.cluster, shop, "app-conn")
+    dbenv.patch("app", shop, rotation={"overlapSeconds": 3600})
+    dbenv.cluster.apply(dbu.secret("app", shop, THIRD))
+    dbenv.wait_condition("app", shop, "RotationComplete", "Overlap")
+    last = dblogin.connection(dbenv.cluster, shop, "app-conn")
     assert last[1] == THIRD and server.login(*last) and server.login(*after)
     assert plugin(server, last[0]) == other

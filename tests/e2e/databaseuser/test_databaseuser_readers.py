@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("pods_stay_pending")
 @pytest.fixture(scope="module")
 def rotating(installed, steward_binary, tmp_path_factory, server):
     """A steward whose target "main" is the server."""
-    yield from dbu.running_scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), server,
+    yield from dbu.running_dbenv(installed, steward_binary, tmp_path_factory.mktemp("dbenv"), server,
                                  ("--kinds", "DatabaseUser,App"))
 
 
@@ -39,46 +39,46 @@ def shop(rotating, namespace):
         rotating.forget(namespace)
 
 
-def create(scene, server, shop, overlap=1):
+def create(dbenv, server, shop, overlap=1):
     """An account "app" whose rotation is Auto."""
     rights = [{"database": "shop", "privileges":
                ["CONNECT" if server.engine == "postgresql" else "SELECT"]}]
-    return scene.create("app", shop, FIRST, grants=rights, connectionSecret={"name": SECRET},
+    return dbenv.create("app", shop, FIRST, grants=rights, connectionSecret={"name": SECRET},
                         rotation={"overlapSeconds": overlap})
 
 
-def connection(scene, shop):
-    return dblogin.connection(scene.cluster, shop, SECRET)
+def connection(dbenv, shop):
+    return dblogin.connection(dbenv.cluster, shop, SECRET)
 
 
-def rotate(scene, shop, password):
-    scene.cluster.apply(dbu.secret("app", shop, password))
-    wait.until("the new password", lambda: (connection(scene, shop) or ["", ""])[1] == password, 60)
-    return connection(scene, shop)
+def rotate(dbenv, shop, password):
+    dbenv.cluster.apply(dbu.secret("app", shop, password))
+    wait.until("the new password", lambda: (connection(dbenv, shop) or ["", ""])[1] == password, 60)
+    return connection(dbenv, shop)
 
 
-def complete(scene, shop, seconds=60):
+def complete(dbenv, shop, seconds=60):
     """Waits for the end of a rotation to the present password; its steps."""
-    version = scene.cluster.get("secrets", "app", shop)["metadata"]["resourceVersion"]
+    version = dbenv.cluster.get("secrets", "app", shop)["metadata"]["resourceVersion"]
 
     def done(user):
         return user["status"]["secretResourceVersion"] == version and \
             condition(user, "RotationComplete")["reason"] == "Complete"
-    user = scene.cluster.wait_for(dbu.KIND, "app", shop, done, seconds, "the end of the rotation")
+    user = dbenv.cluster.wait_for(dbu.KIND, "app", shop, done, seconds, "the end of the rotation")
     return user["status"]["lastRotation"]
 
 
-def run_reader(scene, shop, kind="deployment", name="web", **more):
+def run_reader(dbenv, shop, kind="deployment", name="web", **more):
     """A workload whose pods run."""
-    scene.cluster.apply(dbreaders.reader(kind, name, shop, SECRET, **more))
+    dbenv.cluster.apply(dbreaders.reader(kind, name, shop, SECRET, **more))
     if kind != "daemonset":
-        wait.until(f"{kind} {name} to run", lambda: (scene.cluster.get(kind, name, shop).get(
-            "status", {}).get("readyReplicas") or 0) == scene.cluster.get(
+        wait.until(f"{kind} {name} to run", lambda: (dbenv.cluster.get(kind, name, shop).get(
+            "status", {}).get("readyReplicas") or 0) == dbenv.cluster.get(
                 kind, name, shop)["spec"]["replicas"], 60)
 
 
-def pods(scene, shop):
-    return {p["metadata"]["uid"] for p in scene.cluster.list("pods", shop)}
+def pods(dbenv, shop):
+    return {p["metadata"]["uid"] for p in dbenv.cluster.list("pods", shop)}
 
 
 def test_rotation_restarts_readers_once(rotating, server, shop):
@@ -186,13 +186,13 @@ def test_pod_with_old_credential_delays_its_end(rotating, server, shop):
     assert steps["restarted"] == 0 and not server.login(*first)
 
 
-def _time(scene):
+def _time(dbenv):
     """The API server's clock, to the second."""
     name = "clock"
-    scene.cluster.delete("configmap", name, "default", wait_gone=True)
-    scene.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap",
+    dbenv.cluster.delete("configmap", name, "default", wait_gone=True)
+    dbenv.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap",
                          "metadata": {"name": name, "namespace": "default"}})
-    return scene.cluster.get("configmap", name, "default")["metadata"]["creationTimestamp"]
+    return dbenv.cluster.get("configmap", name, "default")["metadata"]["creationTimestamp"]
 
 
 def test_app_with_broken_image_keeps_both_credentials(rotating, server, shop):
@@ -255,7 +255,7 @@ def _marked(value):
 @pytest.fixture
 def limited(rotating, shop, steward_binary, tmp_path):
     """A function that starts a steward whose account lacks verbs on workloads and pods, instead of
-    the one of the scene; it returns the account."""
+    the one of the dbenv; it returns the account."""
     account = dbreaders.Account(rotating.cluster, steward_binary, "limited-steward")
     one = None
 

@@ -27,7 +27,7 @@ def mysql():
 @pytest.fixture(scope="module")
 def rotating(installed, steward_binary, tmp_path_factory, mysql):
     """A steward whose target "main" is MySQL."""
-    yield from dbu.running_scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), mysql)
+    yield from dbu.running_dbenv(installed, steward_binary, tmp_path_factory.mktemp("dbenv"), mysql)
 
 
 @pytest.fixture
@@ -41,15 +41,15 @@ OVERLAP_S = 4
 LATE_S = OVERLAP_S - 1.1  # the status keeps whole seconds of the end
 
 
-def create(scene, shop, overlap, strategy="Auto"):
+def create(dbenv, shop, overlap, strategy="Auto"):
     """An account with a connection Secret and a rotation."""
-    return scene.create("app", shop, FIRST, connectionSecret={"name": "app-conn"},
+    return dbenv.create("app", shop, FIRST, connectionSecret={"name": "app-conn"},
                         rotation={"overlapSeconds": overlap, "strategy": strategy})
 
 
-def connection(scene, shop):
+def connection(dbenv, shop):
     """The password of the connection Secret."""
-    found = scene.cluster.get("secrets", "app-conn", shop)
+    found = dbenv.cluster.get("secrets", "app-conn", shop)
     return base64.b64decode(found["data"]["password"]).decode()
 
 
@@ -57,16 +57,16 @@ class Client(threading.Thread):
     """Logs in again and again, with the password that it read last; it reads again only every second,
     as an application that is restarted."""
 
-    def __init__(self, scene, server, shop):
+    def __init__(self, dbenv, server, shop):
         super().__init__()
-        self.scene, self.server, self.shop = scene, server, shop
+        self.dbenv, self.server, self.shop = dbenv, server, shop
         self.logins, self.failed, self.late, self.over = 0, [], 0, threading.Event()
 
     def run(self):
         read_at, password = None, None
         while not self.over.wait(0.02):
             if read_at is None or time.monotonic() > read_at + 1:
-                read_at, password = time.monotonic(), connection(self.scene, self.shop)
+                read_at, password = time.monotonic(), connection(self.dbenv, self.shop)
             self.logins += 1
             if self.server.login("app", password):
                 continue
@@ -116,14 +116,14 @@ def test_third_password_waits_unless_in_place(rotating, mysql, shop):
     assert not mysql.login("app", FIRST) and not mysql.login("app", SECOND)
 
 
-def restart_in_place(scene, shop, password):
+def restart_in_place(dbenv, shop, password):
     """A steward that finds both changes at once: another password, and InPlace."""
-    if scene.steward.running():
-        scene.steward.kill()
-    scene.cluster.apply(dbu.secret("app", shop, password))
-    scene.patch("app", shop, rotation={"strategy": "InPlace"})
-    scene.steward.start()
-    scene.wait_rotated("app", shop)
+    if dbenv.steward.running():
+        dbenv.steward.kill()
+    dbenv.cluster.apply(dbu.secret("app", shop, password))
+    dbenv.patch("app", shop, rotation={"strategy": "InPlace"})
+    dbenv.steward.start()
+    dbenv.wait_rotated("app", shop)
 
 
 def valid(mysql):
@@ -143,11 +143,11 @@ def test_in_place_return_to_old_password_keeps_only_it(rotating, mysql, shop):
     assert valid(mysql) == {THIRD}
 
 
-def die(scene):
+def die(dbenv):
     """A steward that dies after its first write; returns what that was."""
-    log = scene.folder / "faults.log"
+    log = dbenv.folder / "faults.log"
     log.write_text("")
-    dying = faults.OfScene(scene).start(ready=False, env={"STEWARD_FAULT_AT": "1",
+    dying = faults.OfScene(dbenv).start(ready=False, env={"STEWARD_FAULT_AT": "1",
                                                           "STEWARD_FAULT_LOG": str(log)})
     wait.until("its death", lambda: not dying.running(), 60)
     return log.read_text().split()[1]
@@ -184,13 +184,13 @@ def test_killed_rotation_keeps_the_password_applications_read(rotating, mysql, s
     assert mysql.login("app", THIRD) and not mysql.login("app", FIRST)
 
 
-def die_until_published(scene, shop, password):
+def die_until_published(dbenv, shop, password):
     """Stewards that die after each first write, until applications can read the password: no status
     says so yet."""
     deaths = []
-    while connection(scene, shop) != password:
+    while connection(dbenv, shop) != password:
         assert len(deaths) < 10, deaths
-        deaths.append(die(scene))
+        deaths.append(die(dbenv))
 
 
 def test_fourth_password_before_status_of_third_gets_overlap(rotating, mysql, shop):

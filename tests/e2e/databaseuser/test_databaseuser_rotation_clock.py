@@ -22,7 +22,7 @@ def timed(installed, steward_binary, tmp_path, server, namespace):
     if not clock.library():
         pytest.skip("there is no libfaketime")
     stw.uninstall_webhooks(installed)
-    one = dbu.Scene(installed, steward_binary, tmp_path, {"main": server})
+    one = dbu.Environment(installed, steward_binary, tmp_path, {"main": server})
     with one.at(clock.Clock(tmp_path)) as one.clock:
         one.steward.start()
         yield one
@@ -39,23 +39,23 @@ def manifest(server, namespace, overlap, strategy="TwinAccounts", every="1d"):
     return one
 
 
-def connection(scene, namespace):
-    return dblogin.connection(scene.cluster, namespace, "app-conn")
+def connection(dbenv, namespace):
+    return dblogin.connection(dbenv.cluster, namespace, "app-conn")
 
 
-def poked(scene, namespace, text, look):
+def poked(dbenv, namespace, text, look):
     """Reconciles until look() is true: the process reads its clock again every second."""
     def once():
-        scene.poke("app", namespace)
+        dbenv.poke("app", namespace)
         return look()
     return wait.until(text, once, 30, every=0.5)
 
 
-def due_in(scene, namespace):
+def due_in(dbenv, namespace):
     """Seconds until the next rotation, by steward's clock."""
-    text = scene.get("app", namespace)["status"]["nextRotationTime"]
+    text = dbenv.get("app", namespace)["status"]["nextRotationTime"]
     due = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
-    return (due - scene.clock.now()).total_seconds()
+    return (due - dbenv.clock.now()).total_seconds()
 
 
 def test_scheduled_rotation_survives_clock_steps(timed, namespace, server):

@@ -18,7 +18,7 @@ server = databases.each(databases.ENDS[:long_run(1, len(databases.ENDS))])
 @pytest.fixture(scope="module")
 def rotating(installed, steward_binary, tmp_path_factory, server):
     """A steward whose target "main" is the server."""
-    yield from dbu.running_scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), server)
+    yield from dbu.running_dbenv(installed, steward_binary, tmp_path_factory.mktemp("dbenv"), server)
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def shop(rotating, namespace):
 class Steps:
     """Seconds from the change of the Secret to each step of a rotation."""
 
-    def __init__(self, scene, pods, shop, password):
-        self.scene, self.pods, self.shop, self.password = scene, pods, shop, password
+    def __init__(self, dbenv, pods, shop, password):
+        self.dbenv, self.pods, self.shop, self.password = dbenv, pods, shop, password
         self.old = pods.names()
         self.begin, self.at = time.monotonic(), {}
 
@@ -47,10 +47,10 @@ class Steps:
 
     def look(self):
         """Whether the last one is reached."""
-        connection = dblogin.connection(self.scene.cluster, self.shop, SECRET)
+        connection = dblogin.connection(self.dbenv.cluster, self.shop, SECRET)
         return self._reached("published", lambda: connection and connection[1] == self.password) and \
             self._reached("replaced", lambda: not self.old & self.pods.names()) and \
-            self._reached("ended", lambda: self.scene.has_rotated("app", self.shop))
+            self._reached("ended", lambda: self.dbenv.has_rotated("app", self.shop))
 
 
 def figures(server, pods, deaths, all_steps):

@@ -32,7 +32,7 @@ def on(*servers):
 @pytest.fixture(scope="module")
 def rotating(installed, steward_binary, tmp_path_factory, server):
     """A steward whose target "main" is the server."""
-    yield from dbu.running_scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), server)
+    yield from dbu.running_dbenv(installed, steward_binary, tmp_path_factory.mktemp("dbenv"), server)
 
 
 @pytest.fixture
@@ -44,26 +44,26 @@ def shop(rotating, namespace):
     rotating.forget(namespace)
 
 
-def connection(scene, shop):
-    return dblogin.connection(scene.cluster, shop, SECRET)
+def connection(dbenv, shop):
+    return dblogin.connection(dbenv.cluster, shop, SECRET)
 
 
-def create(scene, server, shop, overlap):
+def create(dbenv, server, shop, overlap):
     """An account "app" whose rotation is Auto."""
     rights = [{"database": "shop", "privileges":
                ["CONNECT" if server.engine == "postgresql" else "SELECT"]}]
-    scene.create("app", shop, FIRST, grants=rights, connectionSecret={"name": SECRET},
+    dbenv.create("app", shop, FIRST, grants=rights, connectionSecret={"name": SECRET},
                  rotation={"overlapSeconds": overlap})
 
 
-def die_at(scene, shop, step):
+def die_at(dbenv, shop, step):
     """Whether a steward died after its write of this number; False: the rotation has fewer."""
-    log = scene.folder / "faults.log"
+    log = dbenv.folder / "faults.log"
     log.write_text("")
-    one = faults.OfScene(scene).start(ready=False, env={"STEWARD_FAULT_AT": str(step),
+    one = faults.OfScene(dbenv).start(ready=False, env={"STEWARD_FAULT_AT": str(step),
                                                         "STEWARD_FAULT_LOG": str(log)})
     wait.until("its death or the end",
-               lambda: not one.running() or scene.has_rotated("app", shop), 60)
+               lambda: not one.running() or dbenv.has_rotated("app", shop), 60)
     died = not one.running()
     if not died:
         one.kill()
@@ -71,28 +71,28 @@ def die_at(scene, shop, step):
     return died
 
 
-def ended(scene, server, shop, password, old):
+def ended(dbenv, server, shop, password, old):
     """Waits for the end of the rotation to this password: it works, and the old login does not."""
-    scene.wait_rotated("app", shop, 90)
-    wait.until("its connection", lambda: (connection(scene, shop) or ["", ""])[1] == password, 90)
-    assert server.login(*connection(scene, shop))
+    dbenv.wait_rotated("app", shop, 90)
+    wait.until("its connection", lambda: (connection(dbenv, shop) or ["", ""])[1] == password, 90)
+    assert server.login(*connection(dbenv, shop))
     assert not server.login(*old)
 
 
-def rotate_in_steps(scene, server, shop, disturb):
+def rotate_in_steps(dbenv, server, shop, disturb):
     """A rotation for each step, after which disturb(the older login) is called; returns how many there
     were."""
-    create(scene, server, shop, 1)
+    create(dbenv, server, shop, 1)
     for step in range(1, STEPS_MAX):
-        old, password = connection(scene, shop), f"rotated-{step}-Passw0rd"
-        scene.steward.kill()
-        scene.cluster.apply(dbu.secret("app", shop, password))
-        died = die_at(scene, shop, step)
+        old, password = connection(dbenv, shop), f"rotated-{step}-Passw0rd"
+        dbenv.steward.kill()
+        dbenv.cluster.apply(dbu.secret("app", shop, password))
+        died = die_at(dbenv, shop, step)
         if died:
             disturb(old)
-        if not scene.steward.running():
-            scene.steward.start()
-        ended(scene, server, shop, password, old)
+        if not dbenv.steward.running():
+            dbenv.steward.start()
+        ended(dbenv, server, shop, password, old)
         if not died:
             return step - 1
     raise AssertionError(f"a rotation has more than {STEPS_MAX} writes")
@@ -167,9 +167,9 @@ def test_rotation_survives_deleted_password_secret_in_each_step(rotating, server
     assert rotate_in_steps(rotating, server, shop, disturb) >= 4
 
 
-def decoded(scene, name, shop):
+def decoded(dbenv, name, shop):
     """The values of a Secret."""
-    return [base64.b64decode(v).decode() for v in scene.cluster.get("secrets", name, shop)[
+    return [base64.b64decode(v).decode() for v in dbenv.cluster.get("secrets", name, shop)[
         "data"].values()]
 
 
@@ -189,11 +189,11 @@ def test_rotation_survives_clock_step_in_each_step(rotating, server, shop, tmp_p
 
 
 class Pair:
-    """Two replicas of a scene's steward: one that leads and dies after its write of this number, and
+    """Two replicas of a dbenv's steward: one that leads and dies after its write of this number, and
     another.  They end with the `with` block."""
 
-    def __init__(self, scene, step):
-        self.scene, self.step, self.log = scene, step, scene.folder / "faults.log"
+    def __init__(self, dbenv, step):
+        self.dbenv, self.step, self.log = dbenv, step, dbenv.folder / "faults.log"
         self.first = self.other = None
 
     def leads(self, one):
@@ -201,13 +201,13 @@ class Pair:
         return one.metric("leader_election_master_status") == 1
 
     def __enter__(self):
-        scene, elect = self.scene, ["--leader-elect"]
+        dbenv, elect = self.dbenv, ["--leader-elect"]
         self.log.write_text("")
-        self.first = faults.OfScene(scene).start(args=elect, env={
+        self.first = faults.OfScene(dbenv).start(args=elect, env={
             "STEWARD_FAULT_AT": str(self.step), "STEWARD_FAULT_LOG": str(self.log)})
         wait.until("the first to lead", lambda: self.leads(self.first))
-        self.other = stw.Steward(scene.binary, scene.cluster, scene.cluster.kubeconfig_steward,
-                                 scene.folder, [*scene.steward.args, *elect], name="other").start()
+        self.other = stw.Steward(dbenv.binary, dbenv.cluster, dbenv.cluster.kubeconfig_steward,
+                                 dbenv.folder, [*dbenv.steward.args, *elect], name="other").start()
         assert not self.leads(self.other)
         return self
 

@@ -24,7 +24,7 @@ server = databases.each(databases.ENDS)
 @pytest.fixture(scope="module")
 def twins(installed, steward_binary, tmp_path_factory, server):
     """A steward whose target "main" is the server."""
-    yield from dbu.running_scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), server)
+    yield from dbu.running_dbenv(installed, steward_binary, tmp_path_factory.mktemp("dbenv"), server)
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ def grants(server):
     return PG_SHOP if server.engine == "postgresql" else SHOP
 
 
-def create(scene, server, shop, overlap=3600, password=FIRST, **more):
+def create(dbenv, server, shop, overlap=3600, password=FIRST, **more):
     """An account "app" with twins."""
     more = {"grants": grants(server), "connectionSecret": {"name": "app-conn"},
             "rotation": {"overlapSeconds": overlap, "strategy": "TwinAccounts"}, **more}
-    return scene.create("app", shop, password, **more)
+    return dbenv.create("app", shop, password, **more)
 
 
 def names(server):
@@ -54,19 +54,19 @@ def names(server):
     return {a.removesuffix("@%") for a in server.all_accounts() if a.startswith("app")}
 
 
-def connection(scene, shop):
-    return dblogin.connection(scene.cluster, shop, "app-conn")
+def connection(dbenv, shop):
+    return dblogin.connection(dbenv.cluster, shop, "app-conn")
 
 
-def rotate(scene, shop, password):
-    scene.cluster.apply(dbu.secret("app", shop, password))
+def rotate(dbenv, shop, password):
+    dbenv.cluster.apply(dbu.secret("app", shop, password))
 
 
-def rotated(scene, shop, password, seconds=60):
+def rotated(dbenv, shop, password, seconds=60):
     """Waits for the password in the connection; the login that it has."""
-    wait.until("the new password", lambda: (connection(scene, shop) or ["", ""])[1] == password,
+    wait.until("the new password", lambda: (connection(dbenv, shop) or ["", ""])[1] == password,
                seconds)
-    return connection(scene, shop)[0]
+    return connection(dbenv, shop)[0]
 
 
 def test_twin_logins_alternate_with_an_overlap(twins, server, shop):
@@ -312,10 +312,10 @@ def test_foreign_connection_secret_pauses_the_rotation(twins, server, shop):
     assert server.login("app_b", SECOND)
 
 
-def _take(scene, shop, other):
-    scene.cluster.delete("secrets", other["metadata"]["name"], shop)
-    scene.cluster.apply(other)
-    found = scene.cluster.get("secrets", other["metadata"]["name"], shop)
+def _take(dbenv, shop, other):
+    dbenv.cluster.delete("secrets", other["metadata"]["name"], shop)
+    dbenv.cluster.apply(other)
+    found = dbenv.cluster.get("secrets", other["metadata"]["name"], shop)
     return "ownerReferences" not in found["metadata"]
 
 
@@ -370,54 +370,54 @@ def test_kills_after_each_write_fail_no_login(twins, server, shop):
     twins.steward.start()
 
 
-def _settled(scene, shop, password):
-    user = scene.get("app", shop)
-    return (connection(scene, shop) or ["", ""])[1] == password and \
+def _settled(dbenv, shop, password):
+    user = dbenv.get("app", shop)
+    return (connection(dbenv, shop) or ["", ""])[1] == password and \
         condition(user, "RotationComplete")["reason"] == "Complete" and \
         "previousLogin" not in user["status"] and user["status"]["rotation"] > 0
 
 
-def timed_rotations(scene, shop, passwords, dice):
+def timed_rotations(dbenv, shop, passwords, dice):
     """Seconds that each rotation takes, with SIGKILL at two random moments of it."""
     took = []
     for password in passwords:
         begin = time.monotonic()
-        rotate(scene, shop, password)
+        rotate(dbenv, shop, password)
         for _ in range(2):
             end = time.monotonic() + dice.uniform(0.0, 0.4)
             wait.until("its last moment", lambda t=end: time.monotonic() >= t, every=0.002)
-            scene.steward.kill()
-            scene.steward.start(ready=False)
-        rotated(scene, shop, password, 120)
+            dbenv.steward.kill()
+            dbenv.steward.start(ready=False)
+        rotated(dbenv, shop, password, 120)
         took.append(time.monotonic() - begin)
     return took
 
 
-def rotate_quietly_and_beside(scene, server, shop, passwords, victims):
+def rotate_quietly_and_beside(dbenv, server, shop, passwords, victims):
     """Rotations while applications log in; the last three quarters of them beside the tenant, in whose presence
     a right is then taken, and the object deleted.  (applications, quiet times, other times, tenant)"""
     dice, quiet = random.Random(19), long_run(2, 11)
     with contextlib.ExitStack() as held:
-        with dblogin.Applications(scene.cluster, server, shop, "app-conn", long_run(40, 100)) as apps:
-            took = timed_rotations(scene, shop, passwords[:quiet], dice)
+        with dblogin.Applications(dbenv.cluster, server, shop, "app-conn", long_run(40, 100)) as apps:
+            took = timed_rotations(dbenv, shop, passwords[:quiet], dice)
             tenant = held.enter_context(dbtenant.Tenant(server, victims))
             wait.until("its rights", lambda: tenant.done["rights"], 300)
-            beside = timed_rotations(scene, shop, passwords[quiet:], dice)
-        new = connection(scene, shop)[0]
+            beside = timed_rotations(dbenv, shop, passwords[quiet:], dice)
+        new = connection(dbenv, shop)[0]
         old = "app_b" if new == "app_a" else "app_a"
         # The status follows the connection; until then it is that of a rotation before, whose login may be
         # the same one.
-        wait.until("the end of the overlap", lambda: _settled(scene, shop, passwords[-1]) and
-                   scene.get("app", shop)["status"]["login"] == new and
-                   scene.get("app", shop)["status"]["rotation"] >= len(passwords))
+        wait.until("the end of the overlap", lambda: _settled(dbenv, shop, passwords[-1]) and
+                   dbenv.get("app", shop)["status"]["login"] == new and
+                   dbenv.get("app", shop)["status"]["rotation"] >= len(passwords))
         assert server.login(new, passwords[-1]) and not server.login(old, passwords[-2])
         insert = "INSERT INTO orders VALUES (2)"
         assert server.login(new, passwords[-1], insert)
-        scene.patch("app", shop, grants=[{**g, "privileges": [p for p in g["privileges"] if p != "INSERT"]}
+        dbenv.patch("app", shop, grants=[{**g, "privileges": [p for p in g["privileges"] if p != "INSERT"]}
                                          for g in grants(server)])
         wait.until("the end of a right", lambda: not server.login(new, passwords[-1], insert), 120)
         assert server.login(new, passwords[-1])
-        scene.delete("app", shop)
+        dbenv.delete("app", shop)
         wait.until("the end of the accounts", lambda: names(server) == set(), 120)
     return apps, took, beside, tenant
 

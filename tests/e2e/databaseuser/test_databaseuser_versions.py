@@ -19,16 +19,16 @@ server = databases.each(SERVERS)
 
 
 @pytest.fixture(scope="module")
-def other_scene(installed, steward_binary, tmp_path_factory, server):
+def other_dbenv(installed, steward_binary, tmp_path_factory, server):
     """A steward whose target "main" is `server`."""
-    yield from dbu.running_scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), server)
+    yield from dbu.running_dbenv(installed, steward_binary, tmp_path_factory.mktemp("dbenv"), server)
 
 
 @pytest.fixture
-def shop(other_scene, namespace):
+def shop(other_dbenv, namespace):
     """A namespace.  Its DatabaseUsers and their accounts are deleted before it is."""
     yield namespace
-    other_scene.forget(namespace)
+    other_dbenv.forget(namespace)
 
 
 def has_account(server):
@@ -36,56 +36,56 @@ def has_account(server):
     return bool({"app", "app@%"} & server.all_accounts())
 
 
-def test_account_is_created_rotated_reduced_and_dropped(other_scene, server, shop):
+def test_account_is_created_rotated_reduced_and_dropped(other_dbenv, server, shop):
     reads = PG_READS if server.engine == "postgresql" else READS
-    user = other_scene.create("app", shop, FIRST, grants=reads)
+    user = other_dbenv.create("app", shop, FIRST, grants=reads)
     assert user["status"]["engine"] == server.engine
     assert server.installed.version in user["status"]["serverVersion"]
     assert server.login("app", FIRST, "SELECT * FROM orders")
     assert not server.login("app", FIRST, "DELETE FROM orders")
 
-    other_scene.cluster.apply(dbu.secret("app", shop, SECOND))
+    other_dbenv.cluster.apply(dbu.secret("app", shop, SECOND))
     wait.until("the new password", lambda: server.login("app", SECOND))
     assert not server.login("app", FIRST)
-    other_scene.wait_event("app", shop, "PasswordRotated")
+    other_dbenv.wait_event("app", shop, "PasswordRotated")
 
-    other_scene.patch("app", shop, grants=[])
+    other_dbenv.patch("app", shop, grants=[])
     wait.until("no rights", lambda: not server.login("app", SECOND, "SELECT * FROM orders"))
-    other_scene.wait_ready("app", shop)
+    other_dbenv.wait_ready("app", shop)
 
-    other_scene.patch("app", shop, deletionPolicy="Lock")
-    other_scene.delete("app", shop)
-    other_scene.wait_event("app", shop, "Locked")
+    other_dbenv.patch("app", shop, deletionPolicy="Lock")
+    other_dbenv.delete("app", shop)
+    other_dbenv.wait_event("app", shop, "Locked")
     assert has_account(server) and not server.login("app", SECOND)
-    other_scene.cluster.apply([dbu.manifest("app", shop, grants=reads, adoptionPolicy="Adopt")])
-    other_scene.wait_ready("app", shop)
+    other_dbenv.cluster.apply([dbu.manifest("app", shop, grants=reads, adoptionPolicy="Adopt")])
+    other_dbenv.wait_ready("app", shop)
     assert server.login("app", SECOND)
 
-    other_scene.delete("app", shop)
+    other_dbenv.delete("app", shop)
     assert not has_account(server)
-    other_scene.wait_event("app", shop, "Deleted")
+    other_dbenv.wait_event("app", shop, "Deleted")
 
 
-def test_granted_roles_are_limited_by_the_target(other_scene, server, shop):
+def test_granted_roles_are_limited_by_the_target(other_dbenv, server, shop):
     """Given, refused beyond the target's list, and revoked when the role becomes an administrator."""
     postgresql = server.engine == "postgresql"
     admin = " WITH ADMIN 'steward-admin'@'%'" if server.engine == "mariadb" else ""
     server.sql(f"CREATE ROLE team_readers{admin}; CREATE ROLE boss")
     server.sql("GRANT SELECT ON orders TO team_readers" if postgresql else
                "GRANT SELECT ON shop.* TO team_readers", *(["shop"] if postgresql else []))
-    other_scene.write_targets(server.target("main", allowedRoles=["team_*"]))
-    user = other_scene.create("app", shop, FIRST, grants=[], roles=["team_readers"])
+    other_dbenv.write_targets(server.target("main", allowedRoles=["team_*"]))
+    user = other_dbenv.create("app", shop, FIRST, grants=[], roles=["team_readers"])
     assert user["status"]["currentGrants"] == ["MEMBER ON role team_readers"]
     assert server.login("app", FIRST, "SELECT * FROM orders")
 
     # An attacker names a role that the target does not list.
-    other_scene.cluster.apply([dbu.manifest("other", shop, secret="app", grants=[], roles=["boss"])])
-    stalled = other_scene.wait_condition("other", shop, "Stalled", "InvalidSpec")
+    other_dbenv.cluster.apply([dbu.manifest("other", shop, secret="app", grants=[], roles=["boss"])])
+    stalled = other_dbenv.wait_condition("other", shop, "Stalled", "InvalidSpec")
     assert "spec.roles[0]: Forbidden" in stalled["message"]
     server.sql("ALTER ROLE team_readers CREATEROLE" if postgresql else
                "GRANT CREATE USER ON *.* TO team_readers")
-    other_scene.poke("app", shop)
-    other_scene.wait_condition("app", shop, "GrantsSynced", "NotAllowed")
+    other_dbenv.poke("app", shop)
+    other_dbenv.wait_condition("app", shop, "GrantsSynced", "NotAllowed")
     assert not server.login("app", FIRST, "SELECT * FROM orders")
-    other_scene.patch("app", shop, roles=[])
-    other_scene.wait_ready("app", shop)
+    other_dbenv.patch("app", shop, roles=[])
+    other_dbenv.wait_ready("app", shop)

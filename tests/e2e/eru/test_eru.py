@@ -278,10 +278,10 @@ def test_failed_rollout_is_recorded(controller, installed, namespace, kubelet):
         assert found["status"]["history"][0]["reason"] in reasons
         assert condition(found, "RolloutComplete")["reason"] == shown
         installed.wait_event(name, namespace, "RolloutFailed")
-    with incident.played("StewardRestartMissed", installed) as played:
-        played.before(quiet)
-        played.fires(controller.metrics_text)
-        rows = {r.split()[1]: r for r in played.kubectl("get erus").splitlines() if r.startswith(namespace)}
+    with incident.follow("StewardRestartMissed", installed) as runbook:
+        runbook.before(quiet)
+        runbook.fires(controller.metrics_text)
+        rows = {r.split()[1]: r for r in runbook.kubectl("get erus").splitlines() if r.startswith(namespace)}
         assert all("Failed" in rows[name] for name in ("deleted", "replaced", "slow")), rows
         kubelet.hold.clear()
         eru.wait_available(installed, "slow", namespace)

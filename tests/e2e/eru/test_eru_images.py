@@ -12,7 +12,7 @@ A, B, C = ("sha256:" + letter * 64 for letter in "abc")
 
 @pytest.fixture(name="double")
 def make_double():
-    """A played registry with one tag."""
+    """A registry that the test plays with one tag."""
     one = registrydouble.Double({"team/app:1": A})
     yield one
     one.close()

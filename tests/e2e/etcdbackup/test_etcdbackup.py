@@ -193,11 +193,11 @@ def test_missing_or_invalid_secret_fails_the_backup(controller, installed, backu
     if data is not None:
         installed.apply({"apiVersion": "v1", "kind": "Secret", "data": data,
                          "metadata": {"name": "aws", "namespace": backup.namespace}})
-    with incident.played("StewardBackupFailed", installed) as played:
-        played.before(controller.metrics_text())
+    with incident.follow("StewardBackupFailed", installed) as runbook:
+        runbook.before(controller.metrics_text())
         backup.apply().failed("SecretMissing" if data is None else "SecretInvalid")
-        played.fires(controller.metrics_text)
-        [row] = [r for r in played.kubectl("get etcdbackups").splitlines() if r.startswith(backup.namespace)]
+        runbook.fires(controller.metrics_text)
+        [row] = [r for r in runbook.kubectl("get etcdbackups").splitlines() if r.startswith(backup.namespace)]
         assert row.split()[-2] == "False", row
         assert not condition({"status": backup.status()}, "SourceReachable")
         # A correct Secret triggers an attempt at once, before the next one is due in half a minute.

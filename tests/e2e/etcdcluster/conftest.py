@@ -2,12 +2,12 @@
 """Fixtures of the tests in this folder."""
 
 import pytest
-from support.etcdplayed import Played
+from support.etcdlocal import LocalEtcd
 
 
 @pytest.fixture
 def ec(controller, installed, namespace, tmp_path):
-    """A support.etcdplayed.Played that has not been applied yet."""
+    """A support.etcdlocal.LocalEtcd that has not been applied yet."""
     assert controller.running()
-    with Played(installed, namespace, tmp_path) as one:
+    with LocalEtcd(installed, namespace, tmp_path) as one:
         yield one

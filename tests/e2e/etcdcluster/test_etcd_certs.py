@@ -151,20 +151,20 @@ def test_expiry_of_user_certificates_is_reported(controller, installed, namespac
         given.write()
         etcd.wait_condition("TLSReady", status, reason, seconds=20)
         given.sign("first")
-    with incident.played("StewardEtcdCertificateExpiresSoon", installed) as played:
+    with incident.follow("StewardEtcdCertificateExpiresSoon", installed) as runbook:
         wait.until("the former ones to be forgotten", lambda: days_left(controller, namespace, "given") > 31, 20)
-        played.before(controller.metrics_text())
+        runbook.before(controller.metrics_text())
         given.sign("first", certs.SECRETS[:1], days=6)
         given.write()
         etcd.wait_condition("TLSReady", "False", "ExpiringSoon", seconds=20)
         wait.until("the metric to tell of it", lambda: days_left(controller, namespace, "given") < 6.1, 20)
-        played.fires(controller.metrics_text)
-        assert re.search(rf"{namespace} +given", played.kubectl("get etcdclusters"))
+        runbook.fires(controller.metrics_text)
+        assert re.search(rf"{namespace} +given", runbook.kubectl("get etcdclusters"))
         given.sign("first")
         given.write()
         etcd.wait_condition("TLSReady", "True", "Ready", seconds=20)
         wait.until("the metric to tell of it", lambda: days_left(controller, namespace, "given") > 7, 20)
-        played.ends(controller.metrics_text)
+        runbook.ends(controller.metrics_text)
 
 
 def days_left(steward, namespace, cluster="own"):

@@ -35,21 +35,21 @@ def test_commands_of_the_page_work(stage, tmp_path):
         printed = run(etcd, command, tmp_path)
         assert output in ("", printed), command
     etcd.wait_settled(3)
-    with incident.played("StewardEtcdQuorumLost", etcd.cluster) as played:
-        played.before(stage.steward.metrics_text())
-        lost_quorum(etcd, tmp_path, played, stage.steward)
+    with incident.follow("StewardEtcdQuorumLost", etcd.cluster) as runbook:
+        runbook.before(stage.steward.metrics_text())
+        lost_quorum(etcd, tmp_path, runbook, stage.steward)
 
 
-def lost_quorum(etcd, folder, played, steward):
+def lost_quorum(etcd, folder, runbook, steward):
     """Two of three members have lost their data: the page's runbook, step by step."""
     survivor, *lost = [*etcd.followers(), etcd.leader()]
     for name in lost:
         etcd.empty(name)
     etcd.wait_condition("QuorumLost", "True", seconds=120)
-    played.fires(steward.metrics_text)
-    [row] = [r for r in played.kubectl("get etcdclusters").splitlines() if r.startswith(etcd.namespace)]
+    runbook.fires(steward.metrics_text)
+    [row] = [r for r in runbook.kubectl("get etcdclusters").splitlines() if r.startswith(etcd.namespace)]
     assert row.split()[1] == "orders" and "Failed" in row.split(), row
-    assert all(name in played.kubectl("get pods") for name in (survivor, *lost))
+    assert all(name in runbook.kubectl("get pods") for name in (survivor, *lost))
     look, pods, claims, metrics, keep, annotate = [c for c, _ in COMMANDS[-6:]]
     message = run(etcd, look, folder)
     assert message == condition(etcd.get(), "Stalled")["message"] and survivor in message
@@ -63,7 +63,7 @@ def lost_quorum(etcd, folder, played, steward):
     wait.until("a cluster of the survivor's data", lambda: survivor in etcd.names() and
                not set(lost) & etcd.names(), 120)
     etcd.wait_settled(3, 180)
-    played.ends(steward.metrics_text)
+    runbook.ends(steward.metrics_text)
     assert etcd.served().get("greeting") == "hello"
 
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from support import etcd, paths, versions
 from support import etcdcluster as ecs
-from support.etcdplayed import Played
+from support.etcdlocal import LocalEtcd
 
 pytestmark = pytest.mark.usefixtures("pods_stay_pending")
 
@@ -30,7 +30,7 @@ def test_member_options_are_known_to_each_version(controller, installed, namespa
     """With all options of the spec; the member starts."""
     assert controller.running()
     gates = {"feature-gates": "CompactHashCheck=true"} if line >= "3.6" else {}
-    with Played(installed, namespace, tmp_path) as ec:
+    with LocalEtcd(installed, namespace, tmp_path) as ec:
         ec.apply(size=1, version=ecs.version(line), storage={"medium": "Persistent"},
                  TLS={"auto": {"provider": "Steward"}}, options={**OPTIONS, "extraArgs": gates})
         pod = ec.wait_pod()

@@ -9,7 +9,7 @@ from support import etcd, wait
 from support import steward as stw
 from support.cluster import condition
 from support.etcdcluster import GROUP
-from support.etcdplayed import Played
+from support.etcdlocal import LocalEtcd
 
 LINE = sorted(etcd.versions())[-1:]
 REPLACE = f"{GROUP}/replace-volumes"
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.usefixtures("pods_stay_pending"),
               pytest.mark.skipif(bool(etcd.missing("3.4", *LINE)), reason="no etcd is here")]
 
 
-class Grown(Played):
+class Grown(LocalEtcd):
     """One such EtcdCluster, whose volumes are of a StorageClass of its own."""
 
     def start(self, expands):

@@ -102,7 +102,7 @@ def test_failing_member_stops_the_upgrade(etcd, writer, version, tmp_path):
         give_broken_image(etcd.cluster, tmp_path)
     before = etcd.uids()
     etcd.patch(version=version)
-    etcd.wait_pods("one pod to be made anew", lambda pods: len(
+    etcd.wait_pods("one pod to be recreated", lambda pods: len(
         {p["metadata"]["uid"] for p in pods.values()} & set(before.values())) == 2)
     etcd.wait(lambda o: o["status"]["quorum"]["healthy"] == 2, "one member to be down", 60)
     writer.wait_writes(50)

@@ -10,7 +10,7 @@ from support import agentpod, etcd, etcdbackup, gateway, wait
 from support.app import set_status
 from support.cluster import condition
 from support.etcdcluster import DEFRAGMENT, settled
-from support.etcdplayed import Played
+from support.etcdlocal import LocalEtcd
 
 LINE = sorted(etcd.versions())[-1:]
 MIB = 1 << 20
@@ -114,7 +114,7 @@ def test_only_a_running_snapshot_delays_defragmentation(steward_of_agents, insta
                                                         namespace, tmp_path):
     """None is taken while the pod of the backup is not scheduled, or is gone and not made again, as
     the backup is suspended."""
-    with Played(installed, namespace, tmp_path) as ec:
+    with LocalEtcd(installed, namespace, tmp_path) as ec:
         up(ec)
         etcdbackup.apply(ec, "disk", storageType="PVC", pvc={"claimName": "disk", "path": "db"},
                          backupPolicy={"backupIntervalInSecond": 3600})
@@ -142,7 +142,7 @@ def test_scheduled_defragmentation_needs_free_pages(controller, run_steward, ins
                                                     namespace, tmp_path, clock):
     assert controller.stop() == 0, controller.log_tail()
     run_steward(clock=clock)
-    with Played(installed, namespace, tmp_path) as ec:
+    with LocalEtcd(installed, namespace, tmp_path) as ec:
         one = up(ec, maintenance={"defragmentation": {
             "schedule": "0 3 * * *", "minReclaimableBytes": "15Mi"}})
         next_ = wait.until("the next instant", lambda: ec.status().get(

@@ -143,10 +143,10 @@ def test_repeated_foreign_edits_stop_repairs(controller, installed, namespace):
     assert stw.requests(installed, namespace, changing=True) == before
     assert "steward.dev/reconcile-at" in condition(
         installed.get(myweb.KIND, "web", namespace), "Stalled")["message"]
-    with incident.played("StewardHotLoop", installed) as played:
-        played.before(quiet)
-        played.fires(controller.metrics_text)
-        shown = yaml.safe_load(played.kubectl("--show-managed-fields"))["items"]
+    with incident.follow("StewardHotLoop", installed) as runbook:
+        runbook.before(quiet)
+        runbook.fires(controller.metrics_text)
+        shown = yaml.safe_load(runbook.kubectl("--show-managed-fields"))["items"]
         [page] = [o["metadata"] for o in shown if o["kind"] == "ConfigMap" and
                   (o["metadata"]["namespace"], o["metadata"]["name"]) == (namespace, "web")]
         assert {m["manager"] for m in page["managedFields"]} - {"steward"}  # who it is

@@ -22,7 +22,7 @@ def probe(listed, *args, seconds=60):
 
 @pytest.fixture(name="double")
 def make_double():
-    """A played registry with one tag."""
+    """A registry that the test plays with one tag."""
     one = registrydouble.Double({"team/app:1": A})
     yield one
     one.close()

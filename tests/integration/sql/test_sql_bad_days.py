@@ -74,46 +74,46 @@ def state(server):
     return PgState(server) if server.engine == "postgresql" else MariaState(server)
 
 
-SCENES = ["create", "rotate", "shrink", "grow", "delete"]
+PHASES = ["create", "rotate", "shrink", "grow", "delete"]
 
 
-def before(state, scene, user):
+def before(state, phase, user):
     """The account before the steps in which steward is killed, or None."""
-    if scene == "create":
+    if phase == "create":
         return None
-    grants = state.less if scene == "grow" else state.grants
+    grants = state.less if phase == "grow" else state.grants
     return account(user, "0ld-Pa55word", grants=grants, **state.hosts)
 
 
-def after(state, scene, user):
+def after(state, phase, user):
     """The account as it must be in the end."""
-    grants = state.less if scene == "shrink" else state.grants
-    hosts = {} if scene == "shrink" else state.hosts
+    grants = state.less if phase == "shrink" else state.grants
+    hosts = {} if phase == "shrink" else state.hosts
     return account(user, "n3w-Pa55word", grants=grants, **hosts)
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("then", ["again", "delete"])
-def test_kill_after_each_statement_is_completed(state, make_probe, user, scene, then):
+def test_kill_after_each_statement_is_completed(state, make_probe, user, phase, then):
     """SIGKILL after the n-th statement, for all n; the next run completes the work."""
     target = state.server.target("db")
     steady = make_probe(target)
     steady.sync(**after(state, "rotate", f"{user}r"))
     expected = None
-    if scene != "delete":
-        steady.sync(**after(state, scene, f"{user}e"))
+    if phase != "delete":
+        steady.sync(**after(state, phase, f"{user}e"))
         expected = [r.replace(f"{user}e", "U") for r in state.rights(f"{user}e")]
-        steady.drop(**after(state, scene, f"{user}e"))
+        steady.drop(**after(state, phase, f"{user}e"))
     killed = 0
     for number in range(1, 40):
         name = f"{user}k{number}"
-        first, last = before(state, scene, name), after(state, scene, name)
+        first, last = before(state, phase, name), after(state, phase, name)
         if first:
             steady.sync(**first)
         mortal = make_probe(target, die_after=number)
-        report = mortal.ask("drop" if scene == "delete" else "sync", **last)
+        report = mortal.ask("drop" if phase == "delete" else "sync", **last)
         killed += report is None
-        if scene != "delete" and then == "again":
+        if phase != "delete" and then == "again":
             steady.sync(**last)
             assert [r.replace(name, "U") for r in state.rights(name)] == expected
             assert state.server.logs_in(name, "n3w-Pa55word")

@@ -237,7 +237,7 @@ static void test_half_written_pair_is_not_loaded(void **state)
     assert_int_equal((int)stw_series_value(x->folder.errors), 0);
 }
 
-static void test_broken_pair_is_reported_once(void **state)
+static void test_broken_pair_keeps_the_served_one(void **state)
 {
     struct fixture *x = *state;
     put_pair(x, &first);
@@ -325,7 +325,7 @@ static void mount_secret(struct fixture *x, const char *version, const struct st
     link_once("..data/tls.key", link);
 }
 
-static void test_expiry_and_reads_are_reported(void **state)
+static void test_folder_changes_are_reported(void **state)
 {
     struct fixture *x = *state;
     char from[128], to[128];
@@ -510,10 +510,10 @@ int main(void)
         WITH(test_unchanged_pair_is_loaded_once),
         WITH(test_start_without_a_pair_fails),
         WITH(test_half_written_pair_is_not_loaded),
-        WITH(test_broken_pair_is_reported_once),
+        WITH(test_broken_pair_keeps_the_served_one),
         WITH(test_pair_refused_by_the_server_is_retried),
         WITH(test_oversized_pair_is_refused),
-        WITH(test_expiry_and_reads_are_reported),
+        WITH(test_folder_changes_are_reported),
         WITH(test_replaced_folder_is_noticed),
         WITH(test_thread_loads_changed_pairs),
         WITH(test_failed_thread_start_is_an_error),

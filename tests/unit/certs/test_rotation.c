@@ -298,7 +298,7 @@ static void test_former_field_ownership_is_released(void **state)
     world_end(w);
 }
 
-static void test_unreadable_configuration_delays_the_rotation(void **state)
+static void test_unreadable_configuration_is_named(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -671,7 +671,7 @@ int main(void)
         cmocka_unit_test(test_conversion_webhook_gets_the_ca_bundle),
         cmocka_unit_test(test_crd_without_webhook_is_not_written),
         cmocka_unit_test(test_former_field_ownership_is_released),
-        cmocka_unit_test(test_unreadable_configuration_delays_the_rotation),
+        cmocka_unit_test(test_unreadable_configuration_is_named),
         cmocka_unit_test(test_changed_ca_bundle_is_repaired),
         cmocka_unit_test(test_repeated_overwrites_stop_the_repairs),
         cmocka_unit_test(test_certificate_is_renewed_by_the_same_ca),

@@ -70,7 +70,7 @@ static void test_holder_of_a_name_is_shown_in_own_namespace(void **state)
     stw_discreet_done(&d);
 }
 
-static void test_secret_facts_are_hidden_from_other_callers(void **state)
+static void test_secret_facts_are_hidden_from_unknown_callers(void **state)
 {
     struct world w = {.facts = all};
     struct stw_discreet d;
@@ -135,7 +135,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_holder_of_a_name_is_shown_in_own_namespace),
-        cmocka_unit_test(test_secret_facts_are_hidden_from_other_callers),
+        cmocka_unit_test(test_secret_facts_are_hidden_from_unknown_callers),
         cmocka_unit_test(test_lookups_of_one_address_are_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ from .app import set_status
 _numbers = itertools.count(1)
 
 
-class Played(etcdcluster.EtcdCluster):
+class LocalEtcd(etcdcluster.EtcdCluster):
     """One such EtcdCluster; its data stay in `folder`, as on a volume."""
 
     def __init__(self, cluster, namespace, folder, name="ec"):

@@ -6,7 +6,7 @@ import pytest
 from support import etcd, etcdcerts, faults, gateway, wait
 from support.cluster import condition
 from support.etcdcluster import settled
-from support.etcdplayed import Played
+from support.etcdlocal import LocalEtcd
 
 LINE = sorted(etcd.versions())[-1:]
 
@@ -97,7 +97,7 @@ def test_outdated_certificate_recreates_the_pod(controller, run_steward, install
     second one first (E11)."""
     assert controller.stop() == 0, controller.log_tail()
     run_steward(clock=clock)
-    with Played(installed, namespace, tmp_path) as ec:
+    with LocalEtcd(installed, namespace, tmp_path) as ec:
         make_old(ec)
         clock.set(clock.ahead + 610)
         ec.wait_condition("Rolling", "True", "CertRotation", seconds=30)
@@ -112,7 +112,7 @@ def test_changed_pod_template_needs_consent(controller, run_steward, installed, 
     def start(version):
         return run_steward(binary=faults.binary(), env={"STEWARD_TEMPLATE": version})
     one = start("1")
-    with Played(installed, namespace, tmp_path) as ec:
+    with LocalEtcd(installed, namespace, tmp_path) as ec:
         pod = ec.up()
         assert one.stop() == 0, one.log_tail()
         one = start("2")
@@ -159,7 +159,7 @@ def test_kills_after_each_write_create_one_cluster(controller, run_steward, inst
         one.kill()
         deaths.extend(log.read_text().split()[-1:])
         return died
-    with Played(installed, namespace, tmp_path) as ec:
+    with LocalEtcd(installed, namespace, tmp_path) as ec:
         ec.apply(size=1, storage={"medium": "Persistent"})
         while one_life():
             assert len(deaths) < 40, deaths
