@@ -5,7 +5,7 @@
 #include "cmd/steward.h"
 #include "hostile/admission.h"
 #include "hostile/server.h"
-#include "hostile/world.h"
+#include "hostile/surroundings.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -45,7 +45,7 @@ struct hostile_commands *hostile_commands_create(const struct stw_kind *k, const
     stw_format(c->errors, sizeof(c->errors), "%s/" ERRORS, folder);
     HOSTILE_EXPECT(mkdir(c->objects, 0700) == 0);
     write_file(c->kubeconfig, config, strlen(config));
-    write_file(c->config, hostile_world_config, strlen(hostile_world_config));
+    write_file(c->config, hostile_config, strlen(hostile_config));
     return c;
 }
 

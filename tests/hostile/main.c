@@ -15,7 +15,7 @@
 #include "hostile/cases.h"
 #include "hostile/commands.h"
 #include "hostile/runs.h"
-#include "hostile/world.h"
+#include "hostile/surroundings.h"
 #include "kinds/kinds.h"
 
 #include <dirent.h>
@@ -131,7 +131,7 @@ static void try_object(struct job *job, uint32_t number)
     /* an old object from those with two changes, which are small */
     hostile_case(job->cases, hostile_cases_single(job->cases) + hostile_below(&r, 1U << 20), &old);
     hostile_case(job->cases, number, &object);
-    hostile_admit(job->kind, hostile_world_env(), &object, &old, &job->tally);
+    hostile_admit(job->kind, hostile_env(), &object, &old, &job->tally);
     hostile_convert(&object, number, &job->tally);
     hostile_run(job->runs, number, &object);
     uint64_t took = cpu_ms() - begin;
@@ -163,8 +163,8 @@ static int run_kind(const struct stw_kind *k, const char *object, const char *fo
     struct job job = {.kind = k};
     read_sample(k, &sample);
     read_yaml(STW_SOURCE_ROOT "/tests/hostile/pod.yaml", &pod_template);
-    hostile_world_open();
-    job.cases = hostile_cases_create(k, hostile_world_env(), &sample, &pod, now->seed);
+    hostile_open();
+    job.cases = hostile_cases_create(k, hostile_env(), &sample, &pod, now->seed);
     job.runs = hostile_runs_create(k, job.cases, read_sample);
     job.commands = hostile_commands_create(k, folder);
     uint32_t single = hostile_cases_single(job.cases);
@@ -187,7 +187,7 @@ static int run_kind(const struct stw_kind *k, const char *object, const char *fo
     hostile_commands_destroy(job.commands);
     hostile_runs_destroy(job.runs);
     hostile_cases_destroy(job.cases);
-    hostile_world_close();
+    hostile_close();
     return missed > 0;
 }
 

@@ -8,7 +8,7 @@
 #include "controller/reconcile.h"
 #include "hostile/admission.h"
 #include "hostile/server.h"
-#include "hostile/world.h"
+#include "hostile/surroundings.h"
 #include "kinds/kinds.h"
 #include "schema/names.h"
 #include "support/fake_clock.h"
@@ -212,7 +212,7 @@ static void open_manager(struct hostile_runs *s)
                                          .client = s->client,
                                          .clock = &s->clock,
                                          .workers = 1,
-                                         .product = hostile_world_product()};
+                                         .product = hostile_product()};
     if (stw_manager_create(&m, &s->manager, &err) != 0)
         hostile_fail("%s", err.text);
     stw_fence_open(s->manager->fence, STW_FENCE_FOREVER, &(struct stw_fence_epoch){0});
@@ -233,7 +233,7 @@ static void reconcile(struct hostile_runs *s)
                           .client = s->client,
                           .events = s->pool->events,
                           .clock = &s->clock,
-                          .env = hostile_world_env(),
+                          .env = hostile_env(),
                           .key = NS "/" NAME,
                           .ns = NS,
                           .name = NAME,

@@ -20,7 +20,7 @@
 #define GUESTS_MAX 64
 #define PATIENCE_MS 20000U
 
-struct house {
+struct fixture {
     struct stw_gate *gate;
     uint16_t port;
     pthread_mutex_t lock;
@@ -34,15 +34,15 @@ struct house {
     struct stw_clock clock;
 };
 
-static uint64_t house_now(void *ctx)
+static uint64_t fixture_now(void *ctx)
 {
-    struct house *h = ctx;
+    struct fixture *h = ctx;
     return atomic_load(&h->now_ms);
 }
 
-static int house_enter(void *ctx, int fd, const struct sockaddr *addr, socklen_t len)
+static int fixture_enter(void *ctx, int fd, const struct sockaddr *addr, socklen_t len)
 {
-    struct house *h = ctx;
+    struct fixture *h = ctx;
     (void)addr, (void)len;
     if (atomic_load(&h->slow)) {
         h->waiting[atomic_load(&h->waiting_count)] = fd;
@@ -56,7 +56,7 @@ static int house_enter(void *ctx, int fd, const struct sockaddr *addr, socklen_t
     return 0;
 }
 
-static void house_open(struct house *h, uint32_t limit)
+static void fixture_open(struct fixture *h, uint32_t limit)
 {
     struct stw_error err = {0};
     struct stw_gate_config c = {.address = "127.0.0.1:0",
@@ -65,17 +65,17 @@ static void house_open(struct house *h, uint32_t limit)
                                 .idle_timeout_ms = 60000,
                                 .connection_bytes = CONNECTION,
                                 .clock = &h->clock,
-                                .hand = house_enter,
+                                .hand = fixture_enter,
                                 .ctx = h};
     memset(h, 0, sizeof(*h));
     (void)pthread_mutex_init(&h->lock, NULL);
-    h->clock = (struct stw_clock){.ctx = h, .monotonic_ms = house_now};
+    h->clock = (struct stw_clock){.ctx = h, .monotonic_ms = fixture_now};
     atomic_store(&h->now_ms, 1000000);
     assert_int_equal(stw_gate_create(&c, &h->gate, &err), 0);
     h->port = stw_gate_port(h->gate);
 }
 
-static unsigned house_count(struct house *h)
+static unsigned fixture_count(struct fixture *h)
 {
     (void)pthread_mutex_lock(&h->lock);
     unsigned n = h->count;
@@ -83,7 +83,7 @@ static unsigned house_count(struct house *h)
     return n;
 }
 
-static void house_close(struct house *h)
+static void fixture_close(struct fixture *h)
 {
     assert_true(stw_gate_listening(h->gate));
     stw_gate_close(h->gate);
@@ -97,7 +97,7 @@ static void house_close(struct house *h)
     (void)pthread_mutex_destroy(&h->lock);
 }
 
-static int dial(const struct house *h)
+static int dial(const struct fixture *h)
 {
     struct sockaddr_in addr = {.sin_family = AF_INET,
                                .sin_port = htons(h->port),
@@ -108,12 +108,12 @@ static int dial(const struct house *h)
 }
 
 /* Connects a client; returns when it was handed over. */
-static int come(struct house *h)
+static int come(struct fixture *h)
 {
-    unsigned before = house_count(h);
+    unsigned before = fixture_count(h);
     int fd = dial(h);
     uint64_t end = stw_now_ms(&stw_clock_system) + PATIENCE_MS;
-    while (house_count(h) == before && stw_now_ms(&stw_clock_system) < end)
+    while (fixture_count(h) == before && stw_now_ms(&stw_clock_system) < end)
         (void)poll(NULL, 0, 1);
     return fd;
 }
@@ -128,10 +128,10 @@ static bool is_cut(int fd, unsigned patience_ms)
 
 static void test_oldest_unserved_connection_is_closed_first(void **state)
 {
-    struct house h;
+    struct fixture h;
     int fd[4];
     (void)state;
-    house_open(&h, 3);
+    fixture_open(&h, 3);
     for (int i = 0; i < 3; i++)
         fd[i] = come(&h);
     /* the first is served, so that the second is the oldest of the others */
@@ -144,7 +144,7 @@ static void test_oldest_unserved_connection_is_closed_first(void **state)
     assert_false(is_cut(fd[3], 0));
     for (int i = 0; i < 4; i++)
         (void)close(fd[i]);
-    house_close(&h);
+    fixture_close(&h);
 }
 
 /* Whether the share has `want` bytes in use, as soon as the gate has entered all connections. */
@@ -159,9 +159,9 @@ static bool counts(size_t want)
 /* Also one that is cut, until the library has closed it. */
 static void test_connections_and_requests_count_in_the_share(void **state)
 {
-    struct house h;
+    struct fixture h;
     (void)state;
-    house_open(&h, 2);
+    fixture_open(&h, 2);
     int first = come(&h), second = come(&h);
     assert_true(counts(2 * CONNECTION));
     stw_gate_hold(&h.guests[0], 5000);
@@ -175,11 +175,11 @@ static void test_connections_and_requests_count_in_the_share(void **state)
     (void)close(first);
     (void)close(second);
     (void)close(third);
-    house_close(&h);
+    fixture_close(&h);
     assert_true(counts(0));
 }
 
-static void serve_all(struct house *h, uint64_t now)
+static void serve_all(struct fixture *h, uint64_t now)
 {
     for (unsigned i = 0; i < h->count; i++) {
         stw_gate_begin(h->gate, &h->guests[i], now);
@@ -189,10 +189,10 @@ static void serve_all(struct house *h, uint64_t now)
 
 static void test_longest_idle_connection_is_closed_next(void **state)
 {
-    struct house h;
+    struct fixture h;
     int fd[4];
     (void)state;
-    house_open(&h, 2);
+    fixture_open(&h, 2);
     fd[0] = come(&h);
     fd[1] = come(&h);
     serve_all(&h, 1000000);
@@ -211,16 +211,16 @@ static void test_longest_idle_connection_is_closed_next(void **state)
     assert_false(is_cut(fd[0], 0));
     for (int i = 0; i < 4; i++)
         (void)close(fd[i]);
-    house_close(&h);
+    fixture_close(&h);
 }
 
 /* The library is slow, and has not entered the new connections yet.  A served client stays, and new
  * ones wait until it is known which connection must be closed. */
 static void test_served_clients_stay_while_many_connect(void **state)
 {
-    struct house h;
+    struct fixture h;
     (void)state;
-    house_open(&h, 2);
+    fixture_open(&h, 2);
     int served = come(&h);
     serve_all(&h, 1000000);
     atomic_store(&h.now_ms, 1005000);
@@ -239,15 +239,15 @@ static void test_served_clients_stay_while_many_connect(void **state)
     (void)close(served);
     (void)close(first);
     (void)close(second);
-    house_close(&h);
+    fixture_close(&h);
 }
 
 /* Go's client may open a connection that it does not use until much later. */
 static void test_unused_connection_is_kept_after_handshake(void **state)
 {
-    struct house h;
+    struct fixture h;
     (void)state;
-    house_open(&h, 10);
+    fixture_open(&h, 10);
     int spare = come(&h);
     stw_gate_settle(h.gate, &h.guests[0], 1000500);
     atomic_store(&h.now_ms, 1050000);
@@ -261,14 +261,14 @@ static void test_unused_connection_is_kept_after_handshake(void **state)
     atomic_store(&h.now_ms, 1051249);
     assert_true(is_cut(spare, PATIENCE_MS));
     (void)close(spare);
-    house_close(&h);
+    fixture_close(&h);
 }
 
 static void test_unused_connection_ends_at_the_idle_timeout(void **state)
 {
-    struct house h;
+    struct fixture h;
     (void)state;
-    house_open(&h, 10);
+    fixture_open(&h, 10);
     int spare = come(&h);
     stw_gate_settle(h.gate, &h.guests[0], 1000500);
     assert_int_equal(stw_gate_unfinished(h.gate), 1); /* its request may be on its way */
@@ -279,14 +279,14 @@ static void test_unused_connection_ends_at_the_idle_timeout(void **state)
     atomic_store(&h.now_ms, 1060500);
     assert_true(is_cut(spare, PATIENCE_MS));
     (void)close(spare);
-    house_close(&h);
+    fixture_close(&h);
 }
 
 static void test_late_first_request_gets_its_full_time(void **state)
 {
-    struct house h;
+    struct fixture h;
     (void)state;
-    house_open(&h, 10);
+    fixture_open(&h, 10);
     int late = come(&h);
     atomic_store(&h.now_ms, 1000999);
     stw_gate_begin(h.gate, &h.guests[0], 1000999);
@@ -295,14 +295,14 @@ static void test_late_first_request_gets_its_full_time(void **state)
     atomic_store(&h.now_ms, 1001300);
     assert_true(is_cut(late, PATIENCE_MS));
     (void)close(late);
-    house_close(&h);
+    fixture_close(&h);
 }
 
 static void test_request_timeout_closes_the_connection(void **state)
 {
-    struct house h;
+    struct fixture h;
     (void)state;
-    house_open(&h, 10);
+    fixture_open(&h, 10);
     int slow = come(&h), kept = come(&h);
     stw_gate_begin(h.gate, &h.guests[1], 1000000);
     stw_gate_end(h.gate, &h.guests[1], 1000000, true);
@@ -318,14 +318,14 @@ static void test_request_timeout_closes_the_connection(void **state)
     assert_true(is_cut(kept, PATIENCE_MS));
     (void)close(slow);
     (void)close(kept);
-    house_close(&h);
+    fixture_close(&h);
 }
 
 static void test_idle_timeout_closes_the_connection(void **state)
 {
-    struct house h;
+    struct fixture h;
     (void)state;
-    house_open(&h, 10);
+    fixture_open(&h, 10);
     int kept = come(&h);
     serve_all(&h, 1000000);
     atomic_store(&h.now_ms, 1059999);
@@ -333,14 +333,14 @@ static void test_idle_timeout_closes_the_connection(void **state)
     atomic_store(&h.now_ms, 1060000);
     assert_true(is_cut(kept, PATIENCE_MS));
     (void)close(kept);
-    house_close(&h);
+    fixture_close(&h);
 }
 
 static void test_unfinished_connections_are_counted(void **state)
 {
-    struct house h;
+    struct fixture h;
     (void)state;
-    house_open(&h, 10);
+    fixture_open(&h, 10);
     assert_int_equal(stw_gate_unfinished(h.gate), 0);
     int fd = come(&h); /* in its handshake */
     assert_int_equal(stw_gate_unfinished(h.gate), 1);
@@ -349,23 +349,23 @@ static void test_unfinished_connections_are_counted(void **state)
     stw_gate_end(h.gate, &h.guests[0], 1000000, true);
     assert_int_equal(stw_gate_unfinished(h.gate), 0);
     (void)close(fd);
-    house_close(&h);
+    fixture_close(&h);
 }
 
 static void test_port_in_use_is_an_error(void **state)
 {
-    struct house h;
+    struct fixture h;
     struct stw_error err = {0};
     struct stw_gate *second = NULL;
     char address[32];
     (void)state;
-    house_open(&h, 10);
+    fixture_open(&h, 10);
     (void)snprintf(address, sizeof(address), "127.0.0.1:%u", h.port);
     struct stw_gate_config c = {.address = address, .clock = &h.clock, .limit = 1};
     assert_int_equal(stw_gate_create(&c, &second, &err), -1);
     assert_null(second);
     assert_non_null(strstr(err.text, "Address already in use"));
-    house_close(&h);
+    fixture_close(&h);
 }
 
 int main(void)

@@ -24,12 +24,12 @@
 
 #define WORLD_MANY (ERU_MATCHES_MAX + 20)
 
-struct world {
+struct fixture {
     /* the Deployment, as the API server has it */
     struct eru_target live;
     unsigned version, looks, stamps;
     bool look_fails, lease_lost, answer_lost; /* for the following calls */
-    void (*meanwhile)(struct world *w);       /* called once, between look and stamp */
+    void (*meanwhile)(struct fixture *w);     /* called once, between look and stamp */
     /* with a selector: what matches, and how many stamps succeed before a process dies */
     struct eru_found many[WORLD_MANY];
     size_t count;
@@ -57,7 +57,7 @@ struct world {
     enum stw_err err;
 };
 
-static struct world *world_of; /* eru_ops have no context of their own */
+static struct fixture *fixture_of; /* eru_ops have no context of their own */
 
 static inline int64_t at(const char *text)
 {
@@ -67,20 +67,20 @@ static inline int64_t at(const char *text)
     return us / 1000000;
 }
 
-static inline void touch_target(struct world *w, struct eru_target *t)
+static inline void touch_target(struct fixture *w, struct eru_target *t)
 {
     w->version++;
     (void)snprintf(t->resource_version, sizeof(t->resource_version), "%u", w->version);
 }
 
-static inline void touch(struct world *w)
+static inline void touch(struct fixture *w)
 {
     touch_target(w, &w->live);
 }
 
 static inline int fake_look(struct eru *e, struct stw_error *err)
 {
-    struct world *w = world_of;
+    struct fixture *w = fixture_of;
     w->looks++;
     if (w->look_fails)
         return stw_fail(err, STW_ERR_UNAVAILABLE, "nobody answers");
@@ -88,7 +88,7 @@ static inline int fake_look(struct eru *e, struct stw_error *err)
     return 0;
 }
 
-static inline struct eru_target *find_live(struct world *w, const char *name)
+static inline struct eru_target *find_live(struct fixture *w, const char *name)
 {
     for (size_t i = 0; i < w->count; i++)
         if (stw_streq(w->many[i].name, name))
@@ -99,10 +99,10 @@ static inline struct eru_target *find_live(struct world *w, const char *name)
 static inline int fake_stamp(struct eru *e, const char *name, const char *stamp,
                              struct stw_error *err)
 {
-    struct world *w = world_of;
+    struct fixture *w = fixture_of;
     struct eru_target *live = find_live(w, name);
     if (w->meanwhile) {
-        void (*meanwhile)(struct world *) = stw_take(w->meanwhile);
+        void (*meanwhile)(struct fixture *) = stw_take(w->meanwhile);
         meanwhile(w);
     }
     if (w->lease_lost)
@@ -128,7 +128,7 @@ static inline int fake_stamp(struct eru *e, const char *name, const char *stamp,
 static inline int fake_inputs(struct eru *e, const char *name, struct eru_inputs *ret,
                               struct stw_error *err)
 {
-    struct world *w = world_of;
+    struct fixture *w = fixture_of;
     w->inputs_reads++;
     if (w->inputs_refusal != STW_OK)
         return stw_fail(err, w->inputs_refusal, "refused");
@@ -152,7 +152,7 @@ static inline bool is_listed(const struct eru_found_list *list, const char *name
 
 static inline int fake_list(struct eru *e, struct eru_found_list *list, struct stw_error *err)
 {
-    struct world *w = world_of;
+    struct fixture *w = fixture_of;
     (void)e;
     w->lists++;
     list->all = calloc(ERU_MATCHES_MAX, sizeof(*list->all));
@@ -176,18 +176,18 @@ static inline int fake_list(struct eru *e, struct eru_found_list *list, struct s
 static inline bool fake_has_own(struct eru *e, const char *name)
 {
     (void)e;
-    return world_of->own && stw_streq(world_of->own, name);
+    return fixture_of->own && stw_streq(fixture_of->own, name);
 }
 
 static inline int64_t fake_changed_at(struct eru *e)
 {
     (void)e;
-    return world_of->changed_at;
+    return fixture_of->changed_at;
 }
 
 static inline int64_t fake_took_ms(struct eru *e, int64_t written_ms)
 {
-    return eru_rollouts_took_ms(world_of->rollouts, "shop/web", e->state.rollout.instant,
+    return eru_rollouts_took_ms(fixture_of->rollouts, "shop/web", e->state.rollout.instant,
                                 written_ms);
 }
 
@@ -199,27 +199,27 @@ static const struct eru_ops fake_ops = {.look = fake_look,
                                         .changed_at = fake_changed_at,
                                         .took_ms = fake_took_ms};
 
-static inline uint64_t world_monotonic(void *ctx)
+static inline uint64_t fixture_monotonic(void *ctx)
 {
-    const struct world *w = *(struct world *const *)ctx;
+    const struct fixture *w = *(struct fixture *const *)ctx;
     return (uint64_t)(w->now - w->set_by) * 1000;
 }
 
-static inline int64_t world_wall(void *ctx)
+static inline int64_t fixture_wall(void *ctx)
 {
-    return (*(struct world *const *)ctx)->now * 1000000;
+    return (*(struct fixture *const *)ctx)->now * 1000000;
 }
 
-static const struct stw_clock world_clock = {&world_of, world_monotonic, world_wall};
+static const struct stw_clock fixture_clock = {&fixture_of, fixture_monotonic, fixture_wall};
 
 /* Restarts the process of steward: it remembers nothing. */
-static inline void start_anew(struct world *w)
+static inline void start_again(struct fixture *w)
 {
     eru_rollouts_destroy(w->rollouts);
-    w->rollouts = eru_rollouts_create(&world_clock);
+    w->rollouts = eru_rollouts_create(&fixture_clock);
 }
 
-static inline void settle_target(struct world *w, struct eru_target *t)
+static inline void settle_target(struct fixture *w, struct eru_target *t)
 {
     t->observed_generation = t->generation;
     t->replicas = t->updated = t->available = t->to_update = t->wanted;
@@ -227,13 +227,13 @@ static inline void settle_target(struct world *w, struct eru_target *t)
 }
 
 /* Completes the rollout of the Deployment. */
-static inline void settle(struct world *w)
+static inline void settle(struct fixture *w)
 {
     settle_target(w, &w->live);
 }
 
 /* Instead of one name, a selector that matches `count` healthy Deployments: d-00, d-01, ... */
-static inline void world_select(struct world *w, size_t count)
+static inline void fixture_select(struct fixture *w, size_t count)
 {
     w->spec.deployment = NULL;
     w->count = count;
@@ -247,7 +247,7 @@ static inline void world_select(struct world *w, size_t count)
     }
 }
 
-static inline void settle_all(struct world *w)
+static inline void settle_all(struct fixture *w)
 {
     for (size_t i = 0; i < w->count; i++)
         settle_target(w, &w->many[i].target);
@@ -255,30 +255,30 @@ static inline void settle_all(struct world *w)
 
 /* An Eru that was created on 1 January 2026 at midnight, enabled, with the defaults of the kind;
  * and a healthy Deployment of three replicas. */
-static inline void world_init(struct world *w, const char *schedule)
+static inline void fixture_init(struct fixture *w, const char *schedule)
 {
-    *w = (struct world){.spec = {.deployment = "web",
-                                 .kind = "Deployment",
-                                 .enabled = true,
-                                 .schedule = schedule,
-                                 .time_zone = "Etc/UTC",
-                                 .starting_deadline_seconds = 600,
-                                 .concurrency_policy = "Forbid",
-                                 .require_healthy = true,
-                                 .rollout_timeout_seconds = 600,
-                                 .history_limit = 5},
-                        .token = "",
-                        .now = at("2026-01-01T00:00:00Z")};
+    *w = (struct fixture){.spec = {.deployment = "web",
+                                   .kind = "Deployment",
+                                   .enabled = true,
+                                   .schedule = schedule,
+                                   .time_zone = "Etc/UTC",
+                                   .starting_deadline_seconds = 600,
+                                   .concurrency_policy = "Forbid",
+                                   .require_healthy = true,
+                                   .rollout_timeout_seconds = 600,
+                                   .history_limit = 5},
+                          .token = "",
+                          .now = at("2026-01-01T00:00:00Z")};
     w->live = (struct eru_target){.there = true, .wanted = 3, .generation = 1};
     (void)snprintf(w->live.uid, sizeof(w->live.uid), "d-1");
     settle(w);
     w->status = json_pack("{s:i}", "observedGeneration", -1);
     w->changed_at = w->now;
-    world_of = w;
-    start_anew(w);
+    fixture_of = w;
+    start_again(w);
 }
 
-static inline void world_done(struct world *w)
+static inline void fixture_done(struct fixture *w)
 {
     json_decref(w->status);
     w->status = NULL;
@@ -286,10 +286,10 @@ static inline void world_done(struct world *w)
     w->rollouts = NULL;
 }
 
-static struct stw_run world_run = {.ns = "shop", .name = "web", .key = "shop/web"};
+static struct stw_run fixture_run = {.ns = "shop", .name = "web", .key = "shop/web"};
 
 /* One run; `keep` false: it is interrupted before its status is written. */
-static inline void run_once(struct world *w, bool keep)
+static inline void run_once(struct fixture *w, bool keep)
 {
     struct eru *e = calloc(1, sizeof(*e));
     struct stw_error err = {0};
@@ -301,7 +301,7 @@ static inline void run_once(struct world *w, bool keep)
     e->target_cached = w->live.there;
     e->object.status = w->status;
     e->object.generation = 1;
-    e->run = &world_run;
+    e->run = &fixture_run;
     (void)snprintf(e->object.created, sizeof(e->object.created), "2026-01-01T00:00:00Z");
     (void)snprintf(e->object.uid, sizeof(e->object.uid), "e-1");
     (void)snprintf(e->token, sizeof(e->token), "%s", w->token);
@@ -324,31 +324,31 @@ static inline void run_once(struct world *w, bool keep)
     free(e);
 }
 
-static inline void run_at(struct world *w, const char *time)
+static inline void run_at(struct fixture *w, const char *time)
 {
     w->now = at(time);
     run_once(w, true);
 }
 
-static inline const char *text(const struct world *w, const char *key)
+static inline const char *text(const struct fixture *w, const char *key)
 {
     const char *value = json_string_value(json_object_get(w->status, key));
     return value ? value : "";
 }
 
-static inline int64_t number(const struct world *w, const char *key)
+static inline int64_t number(const struct fixture *w, const char *key)
 {
     return json_integer_value(json_object_get(w->status, key));
 }
 
-static inline const char *reason(const struct world *w, size_t index)
+static inline const char *reason(const struct fixture *w, size_t index)
 {
     const json_t *entry = json_array_get(json_object_get(w->status, "history"), index);
     const char *value = json_string_value(json_object_get(entry, "reason"));
     return value ? value : "";
 }
 
-static inline bool said(const struct world *w, const char *wanted)
+static inline bool said(const struct fixture *w, const char *wanted)
 {
     for (unsigned i = 0; i < w->event_count; i++)
         if (stw_streq(w->events[i].reason, wanted))
@@ -356,7 +356,7 @@ static inline bool said(const struct world *w, const char *wanted)
     return false;
 }
 
-static inline bool rolling(const struct world *w)
+static inline bool rolling(const struct fixture *w)
 {
     return json_object_get(w->status, "currentRollout") != NULL;
 }

@@ -6,12 +6,12 @@
 
 #include "kinds/common/inputs.h"
 
-static struct world w; /* of the running test */
+static struct fixture w; /* of the running test */
 
 static int done(void **state)
 {
     (void)state;
-    world_done(&w);
+    fixture_done(&w);
     return 0;
 }
 
@@ -23,8 +23,8 @@ static void set_digest(const char *digest)
 /* An Eru of one Deployment that reads two objects, after its first run. */
 static void begin(void)
 {
-    world_done(&w);
-    world_init(&w, "0 4 * * *");
+    fixture_done(&w);
+    fixture_init(&w, "0 4 * * *");
     w.spec.only_if_changed = true;
     w.inputs.count = 2;
     set_digest("one");
@@ -151,7 +151,7 @@ static void test_run_killed_around_the_stamp_restarts_once(void **state)
     run_once(&w, false); /* after the stamp, before the status */
     assert_int_equal(w.stamps, 2);
     set_digest("three"); /* a change during the restart */
-    start_anew(&w);
+    start_again(&w);
     run_once(&w, true);
     assert_int_equal(w.stamps, 2);
     assert_string_equal(w.live.inputs, "two");
@@ -370,7 +370,7 @@ static void test_run_killed_with_a_moved_tag_restarts_again(void **state)
     run_once(&w, false); /* after the stamp, before the status */
     assert_string_equal(w.live.inputs, "one-i2");
     set_image("i3", ""); /* the tag moves during the restart */
-    start_anew(&w);
+    start_again(&w);
     run_once(&w, true);
     assert_int_equal(w.stamps, 2);
     assert_string_equal(w.live.inputs, "one-i2");
@@ -386,7 +386,7 @@ static void test_run_killed_with_a_moved_tag_restarts_again(void **state)
 static void begin_selected(size_t count)
 {
     begin();
-    world_select(&w, count);
+    fixture_select(&w, count);
     run_at(&w, "2026-01-01T00:00:01Z");
 }
 

@@ -7,20 +7,20 @@
 #include "base/tzfile.h"
 #include "schema/zones.h"
 
-static struct world w; /* of the running test */
+static struct fixture w; /* of the running test */
 
 static int done(void **state)
 {
     (void)state;
-    world_done(&w);
+    fixture_done(&w);
     return 0;
 }
 
-/* A new world, with an Eru that was never reconciled. */
+/* A new fixture, with an Eru that was never reconciled. */
 static void create(const char *schedule)
 {
-    world_done(&w);
-    world_init(&w, schedule);
+    fixture_done(&w);
+    fixture_init(&w, schedule);
 }
 
 /* The same after one run, at the time of creation. */
@@ -133,12 +133,12 @@ static void test_lost_lease_writes_nothing(void **state)
 }
 
 /* Another replica that believes it leads stamps just before we do. */
-static void the_other_stamps(struct world *world)
+static void the_other_stamps(struct fixture *fixture)
 {
-    (void)snprintf(world->live.stamp, sizeof(world->live.stamp), "2026-01-01T04:00:00Z");
-    world->live.generation++;
-    world->stamps++;
-    touch(world);
+    (void)snprintf(fixture->live.stamp, sizeof(fixture->live.stamp), "2026-01-01T04:00:00Z");
+    fixture->live.generation++;
+    fixture->stamps++;
+    touch(fixture);
 }
 
 static void test_two_leaders_restart_once(void **state)
@@ -375,63 +375,63 @@ static void test_clock_steps_and_a_new_process_end_a_rollout_in_time(void **stat
     (void)state;
     begin("0 4 * * *");
     run_at(&w, "2026-01-01T04:00:00Z");
-    start_anew(&w);
+    start_again(&w);
     run_at(&w, "2026-01-01T04:09:00Z"); /* nine minutes are over */
     assert_true(rolling(&w));
     w.set_by = 3600;
     run_at(&w, "2026-01-01T05:09:59Z");
     assert_true(rolling(&w));
-    start_anew(&w);
+    start_again(&w);
     run_at(&w, "2026-01-01T05:09:59Z");
     assert_string_equal(reason(&w, 0), "RolloutTimeout");
 }
 
-static void replaced_by_another(struct world *world)
+static void replaced_by_another(struct fixture *fixture)
 {
-    (void)snprintf(world->live.uid, sizeof(world->live.uid), "d-2");
-    world->live.stamp[0] = '\0';
-    world->live.generation = 1;
-    settle(world);
+    (void)snprintf(fixture->live.uid, sizeof(fixture->live.uid), "d-2");
+    fixture->live.stamp[0] = '\0';
+    fixture->live.generation = 1;
+    settle(fixture);
 }
 
-static void pause_it(struct world *world)
+static void pause_it(struct fixture *fixture)
 {
-    world->live.paused = true;
+    fixture->live.paused = true;
 }
-static void scale_to_zero(struct world *world)
+static void scale_to_zero(struct fixture *fixture)
 {
-    world->live.wanted = 0;
-    settle(world);
+    fixture->live.wanted = 0;
+    settle(fixture);
 }
-static void delete_it(struct world *world)
+static void delete_it(struct fixture *fixture)
 {
-    world->live.there = false;
+    fixture->live.there = false;
 }
-static void lose_one(struct world *world)
+static void lose_one(struct fixture *fixture)
 {
-    world->live.available = 2;
+    fixture->live.available = 2;
 }
-static void roll_out(struct world *world)
+static void roll_out(struct fixture *fixture)
 {
-    world->live.generation++;
-    world->live.updated = 1;
+    fixture->live.generation++;
+    fixture->live.updated = 1;
 }
-static void get_stuck(struct world *world)
+static void get_stuck(struct fixture *fixture)
 {
-    world->live.stuck = true;
-    world->live.observed_generation = world->live.generation;
-    (void)snprintf(world->live.stuck_message, sizeof(world->live.stuck_message), "no progress");
+    fixture->live.stuck = true;
+    fixture->live.observed_generation = fixture->live.generation;
+    (void)snprintf(fixture->live.stuck_message, sizeof(fixture->live.stuck_message), "no progress");
 }
-static void fail_and_get_stuck(struct world *world)
+static void fail_and_get_stuck(struct fixture *fixture)
 {
-    lose_one(world);
-    get_stuck(world);
+    lose_one(fixture);
+    get_stuck(fixture);
 }
 
 static void test_unfit_workload_is_skipped_with_a_reason(void **state)
 {
     static const struct {
-        void (*before)(struct world *world);
+        void (*before)(struct fixture *fixture);
         const char *policy;
         bool require_healthy;
         const char *reason; /* NULL: restarted */
@@ -472,7 +472,7 @@ static void test_unfit_workload_is_skipped_with_a_reason(void **state)
 static void test_rollout_ends_as_its_workload_does(void **state)
 {
     static const struct {
-        void (*during)(struct world *world);
+        void (*during)(struct fixture *fixture);
         const char *reason;
         const char *result; /* "" still running */
     } cases[] = {

@@ -4,21 +4,21 @@
  * interrupted, and no other workload. */
 #include "fixture.h"
 
-static struct world w; /* of the running test */
+static struct fixture w; /* of the running test */
 
 static int done(void **state)
 {
     (void)state;
-    world_done(&w);
+    fixture_done(&w);
     return 0;
 }
 
 /* An Eru whose selector matches `count` Deployments, after its first run. */
 static void begin(size_t count)
 {
-    world_done(&w);
-    world_init(&w, "0 4 * * *");
-    world_select(&w, count);
+    fixture_done(&w);
+    fixture_init(&w, "0 4 * * *");
+    fixture_select(&w, count);
     run_at(&w, "2026-01-01T00:00:00Z");
 }
 
@@ -125,7 +125,7 @@ static void test_run_killed_between_restarts_restarts_each_once(void **state)
         assert_int_equal(w.stamps, after);
         w.lease_lost = false;
         w.dies_after = 0;
-        start_anew(&w);
+        start_again(&w);
         run_once(&w, true);
         assert_each_once(5, "2026-01-01T04:00:00Z");
         assert_int_equal(count_of("restarted"), 5);
@@ -146,14 +146,14 @@ static void test_run_killed_before_the_record_restarts_each_once(void **state)
     assert_each_once(3, "2026-01-01T04:00:00Z");
 }
 
-static void stamp_others(struct world *world)
+static void stamp_others(struct fixture *fixture)
 {
-    for (size_t i = 0; i < world->count; i++) {
-        struct eru_target *t = &world->many[i].target;
+    for (size_t i = 0; i < fixture->count; i++) {
+        struct eru_target *t = &fixture->many[i].target;
         (void)snprintf(t->stamp, sizeof(t->stamp), "2026-01-01T04:00:00Z");
         t->generation++;
-        touch_target(world, t);
-        world->stamps++;
+        touch_target(fixture, t);
+        fixture->stamps++;
     }
 }
 
@@ -222,7 +222,7 @@ static void test_selector_without_matches_is_skipped(void **state)
     assert_string_equal(reason(&w, 0), "SkippedNothingMatches");
     assert_true(said(&w, "SkippedNothingMatches"));
     assert_null(selected());
-    world_select(&w, 2);
+    fixture_select(&w, 2);
     run_at(&w, "2026-01-01T05:00:00Z"); /* counted again */
     assert_int_equal(number(&w, "matched"), 2);
     assert_int_equal(w.stamps, 0); /* not for the instant before */

@@ -22,13 +22,13 @@
 
 static const struct stw_semver old_version = {3, 5, 16}, new_version = {3, 5, 21};
 
-struct scene {
+struct cluster {
     struct ec_view v;
     struct ec_move move;
     struct ec_member *a, *b, *c;
 };
 
-static struct ec_member *member(struct scene *s, const char *name)
+static struct ec_member *member(struct cluster *s, const char *name)
 {
     struct ec_member *m = &s->v.members[s->v.count++];
     *m = (struct ec_member){.listed = true,
@@ -51,30 +51,30 @@ static struct ec_member *member(struct scene *s, const char *name)
 }
 
 /* Three healthy members; the first one leads. */
-static struct scene three(void)
+static struct cluster three(void)
 {
-    static struct scene s;
-    s = (struct scene){.v = {.size = 3,
-                             .version = old_version,
-                             .durable = true,
-                             .failover = true,
-                             .unhealthy_s = 300,
-                             .max_per_hour = 2,
-                             .deadline_s = 600,
-                             .pause_s = 30,
-                             .cluster_id = 0xabc,
-                             .current = old_version,
-                             .cluster_version = {3, 5, 0},
-                             .now = NOW,
-                             .listed = true,
-                             .fresh = FRESH}};
+    static struct cluster s;
+    s = (struct cluster){.v = {.size = 3,
+                               .version = old_version,
+                               .durable = true,
+                               .failover = true,
+                               .unhealthy_s = 300,
+                               .max_per_hour = 2,
+                               .deadline_s = 600,
+                               .pause_s = 30,
+                               .cluster_id = 0xabc,
+                               .current = old_version,
+                               .cluster_version = {3, 5, 0},
+                               .now = NOW,
+                               .listed = true,
+                               .fresh = FRESH}};
     member(&s, A)->leader = true;
     member(&s, B);
     member(&s, C);
     return s;
 }
 
-static struct scene *point(struct scene *s)
+static struct cluster *point(struct cluster *s)
 {
     s->a = &s->v.members[0];
     s->b = &s->v.members[1];
@@ -82,8 +82,8 @@ static struct scene *point(struct scene *s)
     return s;
 }
 
-#define SCENE(s)                                                                                   \
-    struct scene s = three();                                                                      \
+#define CLUSTER(s)                                                                                 \
+    struct cluster s = three();                                                                    \
     (void)state;                                                                                   \
     point(&s)
 
@@ -94,7 +94,7 @@ static void fall(struct ec_member *m, int64_t since)
     m->unhealthy_since = NOW - since;
 }
 
-static void nobody_answers(struct scene *s, int64_t since)
+static void nobody_answers(struct cluster *s, int64_t since)
 {
     for (size_t i = 0; i < s->v.count; i++)
         fall(&s->v.members[i], since);
@@ -102,7 +102,7 @@ static void nobody_answers(struct scene *s, int64_t since)
     s->v.quorum_lost_since = NOW - since;
 }
 
-static void expect(struct scene *s, enum ec_act act, const char *name)
+static void expect(struct cluster *s, enum ec_act act, const char *name)
 {
     ec_plan(&s->v, &s->move);
     if (s->move.text[0])
@@ -111,7 +111,7 @@ static void expect(struct scene *s, enum ec_act act, const char *name)
     assert_string_equal(s->move.member, name);
 }
 
-static void expect_words(struct scene *s, enum ec_act act, const char *reason, const char *words)
+static void expect_words(struct cluster *s, enum ec_act act, const char *reason, const char *words)
 {
     expect(s, act, "");
     assert_string_equal(s->move.reason, reason);
@@ -119,7 +119,7 @@ static void expect_words(struct scene *s, enum ec_act act, const char *reason, c
         fail_msg("\"%s\" is not in \"%s\"", words, s->move.text);
 }
 
-static void intends(const struct scene *s, enum ec_kind kind, const char *name)
+static void intends(const struct cluster *s, enum ec_kind kind, const char *name)
 {
     assert_int_equal(s->move.intent.kind, kind);
     assert_string_equal(s->move.intent.member, name);
@@ -148,7 +148,7 @@ static void test_intent_may_be_in_flight_until_the_list_shows_it(void **state)
         {EC_ROLL},
         {EC_FORCE},
     };
-    SCENE(s);
+    CLUSTER(s);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         s.v.action = (struct ec_action){.kind = cases[i].kind, .member = C};
         s.v.listed = s.c->listed = true;
@@ -172,7 +172,7 @@ static void test_intent_may_be_in_flight_until_the_list_shows_it(void **state)
 
 static void test_only_changes_of_members_are_decisions(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     expect(&s, EC_WAIT, "");
     assert_false(ec_decides(&s.move));
     s.v.action = (struct ec_action){.kind = EC_REMOVE, .member = FRESH};
@@ -192,7 +192,7 @@ static void test_only_changes_of_members_are_decisions(void **state)
 /* The intended addition keeps its name; it gets another one if that is in use. */
 static void test_intended_addition_keeps_its_name(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.size = 5;
     s.v.action = (struct ec_action){.kind = EC_ADD, .member = "db-yyyyyyyyyy"};
     expect(&s, EC_MEMBER_ADD, "db-yyyyyyyyyy");
@@ -207,7 +207,7 @@ static void test_intended_addition_keeps_its_name(void **state)
 /* A pod is being deleted: its member responds for some seconds more, but does not count. */
 static void test_member_of_a_deleted_pod_does_not_count(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.size = 1;
     expect(&s, EC_MEMBER_REMOVE, C);
     s.a->pod = EC_POD_GOING;
@@ -217,7 +217,7 @@ static void test_member_of_a_deleted_pod_does_not_count(void **state)
     s.v.size = 3;
     expect(&s, EC_MEMBER_REMOVE, C);
     intends(&s, EC_REPLACE, C);
-    SCENE(again);
+    CLUSTER(again);
     s = again;
     point(&s);
     s.a->pod = EC_POD_GOING;
@@ -231,7 +231,7 @@ static void test_member_of_a_deleted_pod_does_not_count(void **state)
 
 static void test_lost_promotion_freezes_the_cluster(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     for (size_t i = 0; i < 3; i++)
         s.v.members[i].promoted = true;
     expect_words(&s, EC_WAIT, "Settled", "3 of 3");
@@ -250,7 +250,7 @@ static void test_lost_promotion_freezes_the_cluster(void **state)
 /* The first upgraded member reports it, and the others are not upgraded. */
 static void test_doubted_promotion_stops_an_upgrade(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.version = new_version;
     s.c->version = s.c->pod_version = new_version;
     expect(&s, EC_DELETE_POD, B);
@@ -266,7 +266,7 @@ static void test_doubted_promotion_stops_an_upgrade(void **state)
 
 static void test_settled_cluster_waits(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     expect_words(&s, EC_WAIT, "Settled", "3 of 3 members are healthy");
     assert_int_equal(s.move.wait_ms, 10000);
     struct ec_quorum q = ec_quorum_of(&s.v);
@@ -280,7 +280,7 @@ static void test_settled_cluster_waits(void **state)
 
 static void test_missing_pod_is_recreated(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     fall(s.c, 5);
     s.c->pod = EC_POD_ABSENT;
     expect(&s, EC_CREATE_POD, C);
@@ -297,7 +297,7 @@ static void test_missing_pod_is_recreated(void **state)
 
 static void test_new_cluster_begins_with_a_seed(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.cluster_id = 0;
     s.v.listed = false;
     s.v.count = 0;
@@ -315,7 +315,7 @@ static void test_new_cluster_begins_with_a_seed(void **state)
 
 static void test_restored_seed_keeps_its_volume(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.cluster_id = 0;
     s.v.listed = false;
     s.v.restored = A;
@@ -332,7 +332,7 @@ static void test_restored_seed_keeps_its_volume(void **state)
 
 static void test_lost_status_is_restored_from_the_members(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.cluster_id = 0;
     expect(&s, EC_LATCH, ""); /* all that answer agree */
     assert_int_equal(s.move.id, 0xabc);
@@ -346,7 +346,7 @@ static void test_lost_status_is_restored_from_the_members(void **state)
 
 static void test_lost_quorum_freezes_with_advice(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     nobody_answers(&s, 29);
     expect_words(&s, EC_WAIT, "NoQuorum", "a quorum");
     s.v.quorum_lost_since = NOW - 30;
@@ -377,7 +377,7 @@ static void test_best_survivor_has_the_newest_term_and_index(void **state)
         {{{true, 4, 10}, {true, 4, 10}, {true, 3, 99}}, A, "got farthest of those that answer"},
         {{{false, 9, 99}, {true, 1, 1}, {false, 9, 99}}, B, "those that do not may have more"},
     };
-    SCENE(s);
+    CLUSTER(s);
     nobody_answers(&s, 60);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (size_t n = 0; n < 3; n++) {
@@ -396,7 +396,7 @@ static void test_best_survivor_has_the_newest_term_and_index(void **state)
 
 static void test_nothing_is_forced_while_pods_are_ready(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     nobody_answers(&s, 400);
     s.b->pod_ready = true;
     s.v.force = A;
@@ -411,7 +411,7 @@ static void test_nothing_is_forced_while_pods_are_ready(void **state)
 
 static void test_forced_start_goes_step_by_step(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     nobody_answers(&s, 400);
     s.v.force_step = EC_FORCE_CLEAR;
     (void)snprintf(s.v.force_member, sizeof(s.v.force_member), "%s", B);
@@ -441,7 +441,7 @@ static void test_forced_start_goes_step_by_step(void **state)
 /* Set while there is a quorum, the annotation must not be there in a later outage. */
 static void test_force_annotation_without_an_outage_expires(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     assert_false(ec_force_expired(&s.v));
     s.v.force = A;
     assert_true(ec_force_expired(&s.v));
@@ -457,7 +457,7 @@ static void test_force_annotation_without_an_outage_expires(void **state)
 
 static void test_two_clusters_or_corrupt_data_freeze(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.c->cluster_id = 0xdef;
     s.b->pod = EC_POD_ABSENT;
     expect_words(&s, EC_FREEZE, "SplitBrain", "member " C " is in cluster def");
@@ -474,7 +474,7 @@ static void test_two_clusters_or_corrupt_data_freeze(void **state)
 
 static void test_foreign_member_freezes(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     struct ec_member *d = member(&s, "mine");
     d->foreign = true;
     d->pod = EC_POD_ABSENT;
@@ -487,7 +487,7 @@ static void test_foreign_member_freezes(void **state)
 
 static void test_size_out_of_range_freezes(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.size = 0;
     expect_words(&s, EC_FREEZE, "InvalidSpec", "spec.size: Invalid value: 0: must be between 1");
     s.v.size = 8;
@@ -498,7 +498,7 @@ static void test_size_out_of_range_freezes(void **state)
 
 static void test_failed_member_is_replaced_after_five_minutes(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     fall(s.c, 299);
     expect_words(&s, EC_WAIT, "MembersUnready", "member " C " is not healthy");
     fall(s.c, 300);
@@ -521,7 +521,7 @@ static void test_failed_member_is_replaced_after_five_minutes(void **state)
 
 static void test_member_without_data_is_replaced_at_once(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     fall(s.c, 3);
     s.c->data = EC_DATA_LOST;
     expect(&s, EC_MEMBER_REMOVE, C);
@@ -533,7 +533,7 @@ static void test_member_without_data_is_replaced_at_once(void **state)
 
 static void test_member_is_added_as_a_learner(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.size = 4;
     expect(&s, EC_MEMBER_ADD, FRESH);
     intends(&s, EC_ADD, FRESH);
@@ -565,7 +565,7 @@ static void test_member_is_added_as_a_learner(void **state)
 
 static void test_newest_member_is_removed(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.size = 2;
     expect(&s, EC_MEMBER_REMOVE, C); /* the newest */
     intends(&s, EC_REMOVE, C);
@@ -581,7 +581,7 @@ static void test_newest_member_is_removed(void **state)
 
 static void test_pods_and_volumes_of_former_members_are_removed(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     struct ec_member *d = member(&s, "db-dddddddddd");
     *d = (struct ec_member){.name = "db-dddddddddd", .pod = EC_POD_RUNNING, .claim = true};
     expect(&s, EC_DELETE_POD, "db-dddddddddd");
@@ -600,7 +600,7 @@ static void test_pods_and_volumes_of_former_members_are_removed(void **state)
 
 static void test_members_are_upgraded_one_by_one(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.version = new_version;
     s.v.last_rolled = NOW - 10;
     expect_words(&s, EC_WAIT, "UpgradeInProgress", "in 20 s");
@@ -633,7 +633,7 @@ static void test_next_member_waits_until_the_previous_one_serves(void **state)
         {.lagging = true},
         {.says_old = true}, /* a new pod that runs the old version */
     };
-    SCENE(s);
+    CLUSTER(s);
     s.v.version = s.b->pod_version = new_version;
     s.v.last_rolled = NOW - 30;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -654,7 +654,7 @@ static void test_next_member_waits_until_the_previous_one_serves(void **state)
 
 static void test_leader_is_upgraded_last(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.version = new_version;
     s.b->version = s.b->pod_version = s.c->version = s.c->pod_version = new_version;
     expect(&s, EC_MOVE_LEADER, A);
@@ -669,7 +669,7 @@ static void test_leader_is_upgraded_last(void **state)
 
 static void test_versions_out_of_reach_freeze(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.version = (struct stw_semver){3, 7, 0};
     expect_words(&s, EC_FREEZE, "InvalidSpec", "next is 3.6");
     fall(s.c, 5);
@@ -685,7 +685,7 @@ static void test_versions_out_of_reach_freeze(void **state)
 static const struct stw_semver line_36 = {3, 6, 16}, line_35 = {3, 5, 35};
 
 /* A downgrade of three members from 3.6 to 3.5. */
-static void go_down(struct scene *s)
+static void go_down(struct cluster *s)
 {
     struct ec_member *all[] = {s->a, s->b, s->c};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -697,7 +697,7 @@ static void go_down(struct scene *s)
     s->v.version = line_35;
 }
 
-static void etcd_is_told(struct scene *s)
+static void etcd_is_told(struct cluster *s)
 {
     s->v.downgrade_to = (struct stw_semver){3, 5, 0};
     s->a->storage = s->b->storage = s->c->storage = s->v.downgrade_to;
@@ -705,7 +705,7 @@ static void etcd_is_told(struct scene *s)
 
 static void test_downgrade_is_announced_to_etcd_first(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     go_down(&s);
     fall(s.c, 3);
     expect_words(&s, EC_WAIT, "MembersUnready", "the downgrade to 3.5 begins when");
@@ -730,7 +730,7 @@ static void test_downgrade_is_announced_to_etcd_first(void **state)
 /* The pod was deleted for another reason, and its data is not prepared. */
 static void test_no_older_etcd_on_newer_data(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     go_down(&s);
     s.v.action = (struct ec_action){.kind = EC_ROLL, .member = B, .start = NOW - 5};
     fall(s.b, 3);
@@ -749,7 +749,7 @@ static void test_no_older_etcd_on_newer_data(void **state)
 /* The last known storage version proves nothing unless the downgrade is enabled in etcd. */
 static void test_no_older_etcd_before_etcd_is_told(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     go_down(&s);
     etcd_is_told(&s);
     s.v.downgrade_to = (struct stw_semver){0};
@@ -762,7 +762,7 @@ static void test_no_older_etcd_before_etcd_is_told(void **state)
 
 static void test_two_members_cannot_be_downgraded(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     go_down(&s);
     s.v.size = 2;
     s.v.count = 2;
@@ -773,7 +773,7 @@ static void test_two_members_cannot_be_downgraded(void **state)
 
 static void test_downgrade_can_be_turned_back(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     go_down(&s);
     etcd_is_told(&s);
     s.b->version = s.b->pod_version = line_35;
@@ -794,7 +794,7 @@ static void test_downgrade_can_be_turned_back(void **state)
 }
 
 /* The upgrade to 3.6 of three members that may once have run 3.4. */
-static void step_to_36(struct scene *s)
+static void step_to_36(struct cluster *s)
 {
     struct ec_member *all[] = {s->a, s->b, s->c};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -805,7 +805,7 @@ static void step_to_36(struct scene *s)
 
 static void test_log_of_34_is_trimmed_before_36(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     step_to_36(&s);
     expect(&s, EC_DELETE_POD, B);
     intends(&s, EC_ROLL, B);
@@ -834,7 +834,7 @@ static void test_log_of_34_is_trimmed_before_36(void **state)
 
 static void test_no_36_on_a_log_of_34(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.size = 4;
     struct ec_member *d = member(&s, "db-dddddddddd");
     step_to_36(&s);
@@ -864,7 +864,7 @@ static void test_no_36_on_a_log_of_34(void **state)
 
 static void test_log_without_34_is_not_trimmed(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     step_to_36(&s);
     s.v.oldest = (struct stw_semver){3, 5, 0};
     expect(&s, EC_DELETE_POD, B);
@@ -882,7 +882,7 @@ static void test_log_without_34_is_not_trimmed(void **state)
 /* No member can be restarted, and a new member is sent the log of the others. */
 static void test_log_of_34_that_cannot_be_trimmed_freezes(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     step_to_36(&s);
     s.v.size = 1;
     s.v.count = 1;
@@ -896,7 +896,7 @@ static void test_log_of_34_that_cannot_be_trimmed_freezes(void **state)
 /* The versions that the members came from show that it is an upgrade. */
 static void test_upgrade_cannot_be_turned_back(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     go_down(&s);
     s.b->version = s.b->pod_version = line_35;
     s.v.current = line_35;
@@ -906,7 +906,7 @@ static void test_upgrade_cannot_be_turned_back(void **state)
 
 static void test_version_without_learners_freezes(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.count = 0;
     s.v.cluster_id = 0;
     s.v.version = s.v.current = (struct stw_semver){3, 3, 27};
@@ -918,7 +918,7 @@ static void test_version_without_learners_freezes(void **state)
 
 static void test_two_members_get_a_third_for_an_upgrade(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.size = 2;
     s.v.count = 2;
     s.v.version = new_version;
@@ -929,7 +929,7 @@ static void test_two_members_get_a_third_for_an_upgrade(void **state)
 
 static void test_corrected_spec_replaces_pods_that_do_not_start(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.c->trouble = EC_TROUBLE_IMAGE;
     fall(s.c, 50);
     expect(&s, EC_WAIT, "");
@@ -943,7 +943,7 @@ static void test_corrected_spec_replaces_pods_that_do_not_start(void **state)
 
 static void test_alarm_is_disarmed_when_there_is_space(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.b->alarms = STW_ETCD_ALARM_NOSPACE;
     s.b->space = false;
     expect(&s, EC_WAIT, "");
@@ -966,7 +966,7 @@ static void test_alarm_is_disarmed_when_there_is_space(void **state)
 
 static void test_volumes_grow_one_at_a_time(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.a->volume = s.b->volume = s.c->volume = EC_VOLUME_SMALL;
     expect(&s, EC_EXPAND_CLAIM, A); /* the oldest */
     intends(&s, EC_EXPAND, A);
@@ -987,7 +987,7 @@ static void test_volumes_grow_one_at_a_time(void **state)
 
 static void test_growing_volume_becomes_the_current_action_again(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.b->volume = EC_VOLUME_GROWS;
     s.c->volume = EC_VOLUME_SMALL;
     expect(&s, EC_INTEND, B);
@@ -1000,7 +1000,7 @@ static void test_growing_volume_becomes_the_current_action_again(void **state)
 
 static void test_volumes_grow_while_there_is_a_quorum(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.a->volume = s.b->volume = s.c->volume = EC_VOLUME_SMALL;
     fall(s.c, 50); /* its volume may be full */
     expect(&s, EC_EXPAND_CLAIM, C);
@@ -1014,7 +1014,7 @@ static void test_volumes_grow_while_there_is_a_quorum(void **state)
 
 static void test_no_volume_grows_while_a_member_lags(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.a->volume = EC_VOLUME_SMALL;
     s.c->lagging = true;
     expect_words(&s, EC_WAIT, "ExpandingVolume", "when all members are healthy");
@@ -1025,7 +1025,7 @@ static void test_no_volume_grows_while_a_member_lags(void **state)
 
 static void test_no_volume_grows_before_a_failed_learner_is_gone(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.a->volume = EC_VOLUME_SMALL;
     s.v.action = (struct ec_action){.kind = EC_ABANDON, .member = FRESH, .start = NOW};
     *member(&s, FRESH) = (struct ec_member){
@@ -1043,7 +1043,7 @@ static void test_no_volume_grows_before_a_failed_learner_is_gone(void **state)
 
 static void test_volume_that_cannot_grow_is_replaced_with_consent(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.b->volume = EC_VOLUME_FIXED;
     s.c->volume = EC_VOLUME_REFUSED;
     expect_words(&s, EC_WAIT, "Settled", "3 of 3");
@@ -1061,7 +1061,7 @@ static void test_volume_that_cannot_grow_is_replaced_with_consent(void **state)
 
 static void test_refused_expansion_is_no_reason_to_replace(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     s.v.replace_volumes = true;
     s.a->volume = s.b->volume = s.c->volume = EC_VOLUME_REFUSED;
     expect_words(&s, EC_WAIT, "Settled", "3 of 3");
@@ -1080,7 +1080,7 @@ static void test_intent_that_came_true_or_is_not_needed_ends(void **state)
         {EC_FORCE, A},       {EC_ABANDON, FRESH}, {EC_EXPAND, A},  {EC_EXPAND, FRESH}, /* done */
         {EC_ADD, FRESH},     {EC_REPLACE, C},     {EC_LEADER, A}, /* not needed */
     };
-    SCENE(s);
+    CLUSTER(s);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         s.v.action = (struct ec_action){.kind = cases[i].kind, .start = NOW - 5};
         (void)snprintf(s.v.action.member, EC_NAME_MAX, "%s", cases[i].member);
@@ -1092,9 +1092,9 @@ static void test_intent_that_came_true_or_is_not_needed_ends(void **state)
 /* --- defragmentation */
 
 /* Three members in a pass; the first one leads. */
-static struct scene in_pass(void)
+static struct cluster in_pass(void)
 {
-    struct scene s = three();
+    struct cluster s = three();
     point(&s);
     s.v.upkeep = (struct ec_upkeep){.open = EC_WHY_REQUEST, .limit_s = 100};
     s.a->to_defragment = s.b->to_defragment = s.c->to_defragment = true;
@@ -1102,17 +1102,17 @@ static struct scene in_pass(void)
 }
 
 #define PASS(s)                                                                                    \
-    struct scene s = in_pass();                                                                    \
+    struct cluster s = in_pass();                                                                  \
     (void)state;                                                                                   \
     point(&s)
 
-static void begin_call(struct scene *s, const char *name, int64_t age)
+static void begin_call(struct cluster *s, const char *name, int64_t age)
 {
     s->v.action = (struct ec_action){.kind = EC_DEFRAGMENT, .start = NOW - age};
     (void)snprintf(s->v.action.member, EC_NAME_MAX, "%s", name);
 }
 
-static void expect_result(struct scene *s, enum ec_result result)
+static void expect_result(struct cluster *s, enum ec_result result)
 {
     ec_plan(&s->v, &s->move);
     assert_int_equal(s->move.act, EC_FINISH);
@@ -1147,7 +1147,7 @@ static void test_member_alone_is_defragmented(void **state)
 
 static void test_pass_begins_when_it_is_due(void **state)
 {
-    SCENE(s);
+    CLUSTER(s);
     expect(&s, EC_WAIT, "");
     s.v.upkeep.due = EC_WHY_SCHEDULE;
     expect(&s, EC_BEGIN_PASS, "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Walks through all worlds that the plan of an EtcdCluster can reach with a limited number of
- * faults and of changes by users.  After every step the rules hold.  From every world, when the
+ * Walks through all states that the plan of an EtcdCluster can reach with a limited number of
+ * faults and of changes by users.  After every step the rules hold.  From every state, when the
  * faults are over, steward brings the cluster to what the spec wants, if a quorum of its data is
  * left.
  *
@@ -9,7 +9,7 @@
  *   STEWARD_MODEL=full ...                           a minute, and one fault more
  *   STEWARD_MODEL=3,d,s,2,1 ...                      only this: members, d(urable) or e(mptyDir),
  *                                                    s(ettled) or n(ew), faults, changes */
-#include "world.h"
+#include "model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,9 +24,9 @@
 
 #define PATIENCE 300 /* limit of steward's moves on the way to an end */
 
-/* --- worlds by 64 bits of their hash */
+/* --- states by 64 bits of their hash */
 
-static uint64_t hash(const struct world *w)
+static uint64_t hash(const struct model *w)
 {
     uint64_t words[sizeof(*w) / 8], h = 0x9e3779b97f4a7c15U;
     memcpy(words, w, sizeof(words));
@@ -42,7 +42,7 @@ static uint64_t hash(const struct world *w)
 /* --- the search: breadth first, so that a fault is found by the shortest path */
 
 struct node {
-    struct world w;
+    struct model w;
     uint32_t from;
     struct event by;
 };
@@ -63,9 +63,9 @@ static void tell_way(const struct search *s, size_t at)
         way[n++] = at;
     while (n-- > 0) {
         const struct node *node = &s->nodes[way[n]];
-        world_event_text(&s->nodes[node->from].w, node->by, text, sizeof(text));
+        model_event_text(&s->nodes[node->from].w, node->by, text, sizeof(text));
         print_message("%s\n", text);
-        world_text(&node->w, text, sizeof(text));
+        model_text(&node->w, text, sizeof(text));
         print_message("%s", text);
     }
 }
@@ -76,7 +76,7 @@ static void found(const struct search *s, size_t at, const char *broken)
     fail_msg("%s", broken);
 }
 
-static void remember(struct search *s, const struct world *w, size_t from, struct event by)
+static void remember(struct search *s, const struct model *w, size_t from, struct event by)
 {
     if (!set_add(&s->seen, hash(w)))
         return;
@@ -91,59 +91,59 @@ static void remember(struct search *s, const struct world *w, size_t from, struc
 
 /* --- from here on, nothing else goes wrong */
 
-static bool bad_template(const struct world *w)
+static bool bad_template(const struct model *w)
 {
     return w->template >= TEMPLATE_CRASHES;
 }
 
 /* NULL: the final state is right. */
-static const char *judge(const struct world *w, bool hope, bool hurt)
+static const char *judge(const struct model *w, bool hope, bool hurt)
 {
     struct ec_move move;
-    world_plan(w, &move);
+    model_plan(w, &move);
     if (!hope)
-        return world_at_goal(w) || move.act == EC_FREEZE || bad_template(w)
+        return model_at_goal(w) || move.act == EC_FREEZE || bad_template(w)
                    ? NULL
                    : "no quorum of data is left, and nobody is told";
     if (bad_template(w))
-        return world_serves(w) || !w->latched || hurt ? NULL : "a bad template took the quorum";
+        return model_serves(w) || !w->latched || hurt ? NULL : "a bad template took the quorum";
     if (w->force_step != EC_FORCE_NOT && move.act == EC_FREEZE)
         return NULL; /* the survivor that a person named has lost its data since */
-    if (world_demoted(w))
+    if (model_demoted(w))
         return move.act == EC_FREEZE ? NULL : "members are forgotten voters, and nobody is told";
-    if (world_frozen_by_spec(w))
-        return world_serves(w) ? NULL : "a refused version took the quorum";
-    return world_at_goal(w) || world_cramped(w) ? NULL : "stuck: the goal is not reached";
+    if (model_frozen_by_spec(w))
+        return model_serves(w) ? NULL : "a refused version took the quorum";
+    return model_at_goal(w) || model_cramped(w) ? NULL : "stuck: the goal is not reached";
 }
 
-static bool one_move(struct world *w, const char **broken)
+static bool one_move(struct model *w, const char **broken)
 {
     static const struct event steward = {EV_STEWARD, 0};
     struct ec_move move;
-    world_plan(w, &move);
+    model_plan(w, &move);
     if (move.act == EC_WAIT || move.act == EC_FREEZE)
         return false;
-    *broken = world_apply(w, steward);
+    *broken = model_apply(w, steward);
     return true;
 }
 
-static bool let_time_pass(struct world *w, const char **broken)
+static bool let_time_pass(struct model *w, const char **broken)
 {
     for (struct event e = {EV_TIME, 0}; e.kind <= EV_LONG_TIME; e.kind++) {
-        struct world before = *w;
-        *broken = world_apply(w, e);
+        struct model before = *w;
+        *broken = model_apply(w, e);
         if (memcmp(&before, w, sizeof(before)) != 0)
             return true;
     }
     return false;
 }
 
-static void tell_run(const struct world *w)
+static void tell_run(const struct model *w)
 {
     char text[4096];
-    world_event_text(w, (struct event){EV_STEWARD, 0}, text, sizeof(text));
+    model_event_text(w, (struct event){EV_STEWARD, 0}, text, sizeof(text));
     print_message("> %s\n", text);
-    world_text(w, text, sizeof(text));
+    model_text(w, text, sizeof(text));
     print_message("%s", text);
 }
 
@@ -152,10 +152,10 @@ struct run {
     size_t length;
 };
 
-/* The outcome of worlds that were visited before is known; a cycle has no end. */
+/* The outcome of states that were visited before is known; a cycle has no end. */
 enum where { SOMEWHERE_NEW, KNOWN, IN_A_RING };
 
-static enum where look_around(struct search *s, struct run *run, const struct world *w)
+static enum where look_around(struct search *s, struct run *run, const struct model *w)
 {
     uint64_t h = hash(w);
     if (set_has(&s->good, h))
@@ -167,18 +167,18 @@ static enum where look_around(struct search *s, struct run *run, const struct wo
     return SOMEWHERE_NEW;
 }
 
-static const char *lives(struct search *s, const struct world *from, bool loud)
+static const char *lives(struct search *s, const struct model *from, bool loud)
 {
-    struct world w = *from;
+    struct model w = *from;
     struct run run = {.length = 0};
     const char *broken = NULL;
     w.faults = w.users = 0;
-    world_heal(&w);
-    bool hope = world_can_recover(&w), moved = true;
+    model_heal(&w);
+    bool hope = model_can_recover(&w), moved = true;
     enum where where = SOMEWHERE_NEW;
     while (moved && !broken && run.length < PATIENCE) {
-        world_flow(&w, &broken);
-        world_canonical(&w);
+        model_flow(&w, &broken);
+        model_canonical(&w);
         where = look_around(s, &run, &w);
         if (where != SOMEWHERE_NEW || broken)
             break;
@@ -199,10 +199,10 @@ static const char *lives(struct search *s, const struct world *from, bool loud)
 static void expand(struct search *s, size_t at)
 {
     struct event e = {0, 0};
-    for (bool first = true; world_next(&s->nodes[at].w, &e, first); first = false) {
-        struct world w = s->nodes[at].w;
-        const char *broken = world_apply(&w, e);
-        world_canonical(&w);
+    for (bool first = true; model_next(&s->nodes[at].w, &e, first); first = false) {
+        struct model w = s->nodes[at].w;
+        const char *broken = model_apply(&w, e);
+        model_canonical(&w);
         size_t before = s->count;
         remember(s, &w, at, e);
         if (broken)
@@ -231,13 +231,13 @@ struct scenario {
 static size_t walk(const struct scenario *c)
 {
     struct search s = {.faults = c->faults};
-    struct world w = {0};
+    struct model w = {0};
     set_init(&s.seen);
     set_init(&s.good);
-    world_new(&w, c->size, c->durable, c->settled);
+    model_new(&w, c->size, c->durable, c->settled);
     w.faults = c->faults & 7;
     w.users = c->users & 3;
-    world_canonical(&w);
+    model_canonical(&w);
     remember(&s, &w, 0, (struct event){0, 0});
     for (size_t at = 0; at < s.count; at++) {
         check_life(&s, at);

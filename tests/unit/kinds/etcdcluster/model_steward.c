@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The effect of steward's moves on the world, and whether they keep the rules: judged by the actual
+ * The effect of steward's moves on the model, and whether they keep the rules: judged by the actual
  * state, not by what steward saw. */
-#include "world_priv.h"
+#include "model_priv.h"
 
 #include <string.h>
 
-static unsigned total(const struct world *w)
+static unsigned total(const struct model *w)
 {
-    return world_count_voters(w, false, false);
+    return model_count_voters(w, false, false);
 }
 
-static struct slot *slot_of(struct world *w, const char *name)
+static struct slot *slot_of(struct model *w, const char *name)
 {
-    for (size_t i = 0; i < WORLD_SLOTS; i++)
-        if (strcmp(world_names[i], name) == 0)
+    for (size_t i = 0; i < MODEL_SLOTS; i++)
+        if (strcmp(model_names[i], name) == 0)
             return &w->slots[i];
     return NULL;
 }
 
-static bool learner_listed(const struct world *w)
+static bool learner_listed(const struct model *w)
 {
     each_const(s, w) if (s->listed && s->learner) return true;
     return false;
@@ -27,24 +27,24 @@ static bool learner_listed(const struct world *w)
 
 /* Deletions by the plan fail at the API server if the object is gone, or is not the one that it
  * saw. */
-static bool precondition(const struct world *w, const struct slot *s)
+static bool precondition(const struct model *w, const struct slot *s)
 {
-    return !s->lagging_view || world_same_pod(s, &w->seen);
+    return !s->lagging_view || model_same_pod(s, &w->seen);
 }
 
 /* --- members */
 
-static bool could_be_replaced(const struct world *w, const struct slot *s)
+static bool could_be_replaced(const struct model *w, const struct slot *s)
 {
     unsigned seen = 0;
-    each_const(m, w) seen += m != s && world_seen_healthy(w, m);
-    return world_voter(s) && world_data_lost(w, s) && total(w) > 1 &&
+    each_const(m, w) seen += m != s && model_seen_healthy(w, m);
+    return model_voter(s) && model_data_lost(w, s) && total(w) > 1 &&
            seen >= (total(w) - 1) / 2 + 1;
 }
 
-static const char *add(struct world *w, struct slot *s)
+static const char *add(struct model *w, struct slot *s)
 {
-    if (!world_list_known(w))
+    if (!model_list_known(w))
         return "I7: a member is added without a list";
     if (learner_listed(w))
         return "I4: a second learner";
@@ -64,15 +64,15 @@ static const char *add(struct world *w, struct slot *s)
     return NULL;
 }
 
-static const char *promote(struct world *w, struct slot *s)
+static const char *promote(struct model *w, struct slot *s)
 {
-    if (!world_list_known(w))
+    if (!model_list_known(w))
         return "I7: a member is promoted without a list";
-    if (!s->listed || !s->learner || !s->fresh || !world_connected(s))
+    if (!s->listed || !s->learner || !s->fresh || !model_connected(s))
         return NULL; /* etcd refuses */
     if (s->voted)
         return "E6: a member that has voted is promoted by steward";
-    if (world_count_healthy(w, NULL) + 1 < (total(w) + 1) / 2 + 1)
+    if (model_count_healthy(w, NULL) + 1 < (total(w) + 1) / 2 + 1)
         return "I1: a promotion takes the quorum";
     if (!s->guarded)
         return "I6: a voter whose pod would start on an empty folder";
@@ -81,17 +81,17 @@ static const char *promote(struct world *w, struct slot *s)
     return NULL;
 }
 
-static const char *remove_member(struct world *w, struct slot *s)
+static const char *remove_member(struct model *w, struct slot *s)
 {
-    if (!world_list_known(w))
+    if (!model_list_known(w))
         return "I7: a member is removed without a list";
     if (s->listed && s->learner && s->voted)
         return "E6: a member that has voted is given up as a learner";
-    if (world_voter(s) && total(w) == 1)
+    if (model_voter(s) && total(w) == 1)
         return "I8: the last voter is removed";
-    if (world_voter(s) && world_count_staying(w, s) < (total(w) - 1) / 2 + 1)
+    if (model_voter(s) && model_count_staying(w, s) < (total(w) - 1) / 2 + 1)
         return "I1: a removal takes the quorum";
-    if (world_healthy(w, s) && s->cut == CUT_NOT && learner_listed(w))
+    if (model_healthy(w, s) && s->cut == CUT_NOT && learner_listed(w))
         return "I2: a voter is removed while a learner is on its way";
     s->listed = s->learner = 0;
     return NULL;
@@ -99,7 +99,7 @@ static const char *remove_member(struct world *w, struct slot *s)
 
 /* --- pods and claims */
 
-static const char *versions_in_order(const struct world *w, const struct slot *s, unsigned version)
+static const char *versions_in_order(const struct model *w, const struct slot *s, unsigned version)
 {
     if (s->ran > version + 1)
         return "I9: a member goes back to an older version";
@@ -113,7 +113,7 @@ static unsigned index_of(struct stw_semver v)
     return v.minor - 4U;
 }
 
-static const char *create_pod(struct world *w, struct slot *s, const struct ec_move *move)
+static const char *create_pod(struct model *w, struct slot *s, const struct ec_move *move)
 {
     if (s->pod != WP_ABSENT)
         return NULL;
@@ -123,7 +123,7 @@ static const char *create_pod(struct world *w, struct slot *s, const struct ec_m
         return "--force-new-cluster without a person's word";
     if (!s->listed && (w->latched || !s->action))
         return "a pod for nobody";
-    if (world_data_lost(w, s) && w->latched && world_voter(s) && !w->durable)
+    if (model_data_lost(w, s) && w->latched && model_voter(s) && !w->durable)
         return "I6: a voter that lost its data is started";
     s->pod = WP_STARTING;
     s->seed = move->seed;
@@ -135,24 +135,24 @@ static const char *create_pod(struct world *w, struct slot *s, const struct ec_m
     return versions_in_order(w, s, s->version);
 }
 
-static const char *stop(const struct world *w, const struct slot *s)
+static const char *stop(const struct model *w, const struct slot *s)
 {
-    if (!w->latched || w->force_step != EC_FORCE_NOT || !world_voter(s))
+    if (!w->latched || w->force_step != EC_FORCE_NOT || !model_voter(s))
         return NULL;
     if (!w->durable && s->data)
         return "the data of a voter is thrown away";
     if (!s->up)
         return NULL;
-    if (!world_list_known(w))
+    if (!model_list_known(w))
         return "I7: a voter is stopped without a list";
-    if (world_count_staying(w, s) < world_quorum(w))
+    if (model_count_staying(w, s) < model_quorum(w))
         return "I1: a stop takes the quorum";
-    if (world_seen_healthy(w, s) && (learner_listed(w) || world_count_healthy(w, NULL) != total(w)))
+    if (model_seen_healthy(w, s) && (learner_listed(w) || model_count_healthy(w, NULL) != total(w)))
         return "I2: two disruptions at a time";
     return NULL;
 }
 
-static const char *delete_pod(struct world *w, struct slot *s)
+static const char *delete_pod(struct model *w, struct slot *s)
 {
     if (!precondition(w, s) || s->pod == WP_ABSENT || s->pod == WP_GOING)
         return NULL;
@@ -161,40 +161,40 @@ static const char *delete_pod(struct world *w, struct slot *s)
     return broken;
 }
 
-static const char *create_claim(struct world *w, struct slot *s)
+static const char *create_claim(struct model *w, struct slot *s)
 {
     if (s->claim)
         return NULL;
-    if (w->latched && (world_voter(s) || s->started))
+    if (w->latched && (model_voter(s) || s->started))
         return "I6: an empty volume for a member that had data";
     s->claim = 1;
     s->volume = w->storage == STORAGE_SMALL ? WV_SMALL : WV_LARGE;
     return NULL;
 }
 
-static const char *delete_claim(struct world *w, struct slot *s)
+static const char *delete_claim(struct model *w, struct slot *s)
 {
     if (s->pod != WP_ABSENT) /* the executor checks before it does this */
         return NULL;
     if (s->listed)
         return "the volume of a member is deleted";
     if (s->voted &&
-        (total(w) != w->size || world_count_healthy(w, NULL) != total(w) || w->keep_scaled))
+        (total(w) != w->size || model_count_healthy(w, NULL) != total(w) || w->keep_scaled))
         return "I13: a volume is deleted before its replacement serves";
     s->claim = s->data = s->fresh = 0;
     s->volume = WV_SMALL;
     return NULL;
 }
 
-static const char *expand_claim(const struct world *w, struct slot *s)
+static const char *expand_claim(const struct model *w, struct slot *s)
 {
-    if (!s->claim || s->volume != WV_SMALL || (s->lagging_view && !world_same_claim(s, &w->seen)))
+    if (!s->claim || s->volume != WV_SMALL || (s->lagging_view && !model_same_claim(s, &w->seen)))
         return NULL;
     if (w->storage != STORAGE_EXPANDS)
         return "I15: a claim is expanded that cannot be, or needs not";
-    if (!world_list_known(w))
+    if (!model_list_known(w))
         return "I7: a claim is expanded without a list";
-    if (!world_voter(s))
+    if (!model_voter(s))
         return "I15: the volume of a learner, or of no member, is expanded";
     each_const(m, w)
     {
@@ -203,16 +203,16 @@ static const char *expand_claim(const struct world *w, struct slot *s)
         /* the executor reads the claims before it does this */
         return m->lagging_view ? NULL : "I15: two volumes are expanded at a time";
     }
-    if (world_count_healthy(w, NULL) < world_quorum(w))
+    if (model_count_healthy(w, NULL) < model_quorum(w))
         return "I15: a volume is expanded without a quorum";
-    if (world_seen_healthy(w, s) &&
-        (learner_listed(w) || world_count_healthy(w, NULL) != total(w) || total(w) != w->size))
+    if (model_seen_healthy(w, s) &&
+        (learner_listed(w) || model_count_healthy(w, NULL) != total(w) || total(w) != w->size))
         return "I15: a volume is expanded while something else is wrong";
     s->volume = WV_GROWS;
     return NULL;
 }
 
-static const char *guard(const struct world *w, struct slot *s)
+static const char *guard(const struct model *w, struct slot *s)
 {
     if (!precondition(w, s) || s->pod == WP_ABSENT)
         return NULL;
@@ -220,7 +220,7 @@ static const char *guard(const struct world *w, struct slot *s)
     return s->data || s->pod == WP_GOING ? NULL : "a guard for a member without data";
 }
 
-static const char *latch(struct world *w)
+static const char *latch(struct model *w)
 {
     each_const(s, w) if (s->listed &&
                          !s->guarded) return "I6: latched while the seed could begin anew";
@@ -230,13 +230,13 @@ static const char *latch(struct world *w)
     return NULL;
 }
 
-static const char *force_next(struct world *w, struct slot *s, enum ec_force_step step)
+static const char *force_next(struct model *w, struct slot *s, enum ec_force_step step)
 {
     if (step == EC_FORCE_START) {
         each_const(m, w) if (m->pod !=
                              WP_ABSENT) return NULL; /* the executor checks before it does this */
     }
-    if (step == EC_FORCE_CLEAR && (world_serves(w) || !s->named))
+    if (step == EC_FORCE_CLEAR && (model_serves(w) || !s->named))
         return "force-new-cluster without a person's word, or with a quorum";
     each_slot(m, w)
     {
@@ -248,33 +248,33 @@ static const char *force_next(struct world *w, struct slot *s, enum ec_force_ste
     return NULL;
 }
 
-static void move_leader(struct world *w, const struct slot *from, struct slot *to)
+static void move_leader(struct model *w, const struct slot *from, struct slot *to)
 {
-    if (!from->leader || !world_healthy(w, to))
+    if (!from->leader || !model_healthy(w, to))
         return;
     each_slot(s, w) s->leader = s == to;
 }
 
 /* --- defragmentation */
 
-static bool is_any_busy(const struct world *w)
+static bool is_any_busy(const struct model *w)
 {
-    each_const(s, w) if (world_voter(s) && s->defrag == WD_BUSY) return true;
+    each_const(s, w) if (model_voter(s) && s->defrag == WD_BUSY) return true;
     return false;
 }
 
-static const struct slot *seen_of(const struct world *w, const struct slot *s)
+static const struct slot *seen_of(const struct model *w, const struct slot *s)
 {
     return s->lagging_view ? &w->seen : s;
 }
 
-static const char *defragment(struct world *w, struct slot *s)
+static const char *defragment(struct model *w, struct slot *s)
 {
-    if (!world_list_known(w))
+    if (!model_list_known(w))
         return "I7: a member is defragmented without a list";
     if (is_any_busy(w))
         return "I16: two members are defragmented at a time";
-    if (!world_voter(s) || world_count_healthy(w, NULL) != total(w))
+    if (!model_voter(s) || model_count_healthy(w, NULL) != total(w))
         return "I16: a member is defragmented while one is not healthy";
     if (learner_listed(w) || w->force_step != EC_FORCE_NOT)
         return "I16: a member is defragmented while the cluster changes";
@@ -284,14 +284,14 @@ static const char *defragment(struct world *w, struct slot *s)
         if (m->listed && (seen->pod != WP_RUNNING || (seen->claim && seen->volume == WV_GROWS)))
             return "I16: a member is defragmented while another one is changed";
     }
-    if (s->leader && world_count_healthy(w, s) > 0)
+    if (s->leader && model_count_healthy(w, s) > 0)
         return "I16: the leader is defragmented while another voter could lead";
     s->defrag = WD_BUSY;
     return NULL;
 }
 
 /* The spec may change before a late call comes.  Versions may be refused, and so are not compared. */
-static const char *choose_to_defragment(struct world *w, struct slot *s)
+static const char *choose_to_defragment(struct model *w, struct slot *s)
 {
     if (total(w) != w->size)
         return "I16: a member is defragmented before the cluster has its size";
@@ -310,20 +310,20 @@ static bool is_change(const struct slot *s, enum ec_act act)
 }
 
 /* A new pass is about all members. */
-static void begin_pass(struct world *w)
+static void begin_pass(struct model *w)
 {
     w->asked = 0;
     w->pass = 1;
-    each_slot(s, w) s->free_pages = world_voter(s) && s->data;
+    each_slot(s, w) s->free_pages = model_voter(s) && s->data;
 }
 
-static void give_up(struct world *w)
+static void give_up(struct model *w)
 {
     each_slot(s, w) s->defrag = s->defrag ? WD_GIVEN_UP : WD_NOT;
     w->pass = 0;
 }
 
-static void finish(struct world *w, enum ec_result result)
+static void finish(struct model *w, enum ec_result result)
 {
     if (result == EC_RESULT_FAILED)
         give_up(w);
@@ -332,7 +332,7 @@ static void finish(struct world *w, enum ec_result result)
     w->overdue = 0;
 }
 
-static const char *act(struct world *w, struct slot *s, const struct ec_move *move)
+static const char *act(struct model *w, struct slot *s, const struct ec_move *move)
 {
     if (is_any_busy(w) && is_change(s, move->act) && w->force_step == EC_FORCE_NOT)
         return "I16: something is changed while a member is defragmented";
@@ -385,9 +385,9 @@ static const char *act(struct world *w, struct slot *s, const struct ec_move *mo
     return NULL;
 }
 
-static void write_intent(struct world *w, const struct ec_action *intent)
+static void write_intent(struct model *w, const struct ec_action *intent)
 {
-    each_slot(s, w) s->action = strcmp(world_names[s - w->slots], intent->member) == 0;
+    each_slot(s, w) s->action = strcmp(model_names[s - w->slots], intent->member) == 0;
     w->action = intent->kind & 15;
     w->overdue = NOW - intent->start >= DEADLINE;
 }
@@ -395,9 +395,9 @@ static void write_intent(struct world *w, const struct ec_action *intent)
 /* --- the executor */
 
 /* An object that already has the name, seen or not, has another owner. */
-static void decide(struct world *w, struct ec_view *v, struct ec_move *move)
+static void decide(struct model *w, struct ec_view *v, struct ec_move *move)
 {
-    world_view(w, v);
+    model_view(w, v);
     ec_plan(v, move);
     const struct slot *s = slot_of(w, move->member);
     if (move->act != EC_MEMBER_ADD || !s || (s->pod == WP_ABSENT && !s->claim && !s->strange))
@@ -406,7 +406,7 @@ static void decide(struct world *w, struct ec_view *v, struct ec_move *move)
     ec_plan(v, move);
 }
 
-static enum world_late kind_of(const struct ec_move *move)
+static enum model_late kind_of(const struct ec_move *move)
 {
     return move->act == EC_MEMBER_ADD          ? LATE_ADD
            : move->act == EC_MEMBER_PROMOTE    ? LATE_PROMOTE
@@ -415,14 +415,14 @@ static enum world_late kind_of(const struct ec_move *move)
                                                : LATE_NOT;
 }
 
-bool world_asks_etcd(const struct world *w)
+bool model_asks_etcd(const struct model *w)
 {
     struct ec_move move;
-    world_plan(w, &move);
+    model_plan(w, &move);
     return kind_of(&move) != LATE_NOT && move.member[0];
 }
 
-const char *world_steward(struct world *w, enum world_luck luck)
+const char *model_steward(struct model *w, enum model_luck luck)
 {
     struct ec_view v;
     struct ec_move move;
@@ -435,7 +435,7 @@ const char *world_steward(struct world *w, enum world_luck luck)
     if (!s && move.member[0])
         return "a move for a name that nobody gave";
     if (!s && (move.act == EC_MEMBER_ADD || move.act == EC_INTEND))
-        return NULL; /* no name is free: the world is too small for this */
+        return NULL; /* no name is free: the model is too small for this */
     if (!ec_intended(&v, &move))
         write_intent(w, &move.intent);
     if (luck == LUCK_CRASH)
@@ -452,23 +452,23 @@ const char *world_steward(struct world *w, enum world_luck luck)
     return NULL;
 }
 
-void world_too_late(struct world *w)
+void model_too_late(struct model *w)
 {
     each_slot(s, w) s->late = 0;
     w->late = w->late_hurt = 0;
 }
 
 /* A broken rule does not count if something else went wrong since the call was made. */
-const char *world_late(struct world *w)
+const char *model_late(struct model *w)
 {
-    static const char *(*const how[])(struct world *,
+    static const char *(*const how[])(struct model *,
                                       struct slot *) = {[LATE_ADD] = add,
                                                         [LATE_PROMOTE] = promote,
                                                         [LATE_REMOVE] = remove_member,
                                                         [LATE_DEFRAGMENT] = defragment};
-    enum world_late kind = w->late;
+    enum model_late kind = w->late;
     bool hurt = w->late_hurt;
-    struct world before = *w;
+    struct model before = *w;
     const char *broken = NULL;
     each_slot(s, w)
     {
@@ -480,6 +480,6 @@ const char *world_late(struct world *w)
     }
     if (broken && hurt)
         *w = before;
-    world_too_late(w);
+    model_too_late(w);
     return hurt ? NULL : broken;
 }

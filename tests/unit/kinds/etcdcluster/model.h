@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A model of the world in which the plan of an EtcdCluster acts: members, their data, processes,
+ * A model of the cluster in which the plan of an EtcdCluster acts: members, their data, processes,
  * pods and claims, the status, and the behaviour of a kubelet, of etcd and of people.  It is small
  * enough to walk through all that can happen within a few faults.
  *
@@ -11,28 +11,28 @@
  * Acknowledged writes: there is always a write in progress.  Whenever a quorum of voters that have
  * caught up is connected, they acknowledge a write, and the data of all other members is stale from
  * then on (`fresh` is cleared).  A quorum without a fresh member has lost writes. */
-#ifndef STW_TESTS_KINDS_ETCDCLUSTER_WORLD_H
-#define STW_TESTS_KINDS_ETCDCLUSTER_WORLD_H
+#ifndef STW_TESTS_KINDS_ETCDCLUSTER_MODEL_H
+#define STW_TESTS_KINDS_ETCDCLUSTER_MODEL_H
 
 #include "kinds/etcdcluster/plan/facts.h"
 #include "kinds/etcdcluster/plan/plan.h"
 
-#define WORLD_SLOTS 10
+#define MODEL_SLOTS 10
 
-enum world_pod { WP_ABSENT, WP_STARTING, WP_RUNNING, WP_GOING, WP_ENDED };
-enum world_late { LATE_NOT, LATE_ADD, LATE_PROMOTE, LATE_REMOVE, LATE_DEFRAGMENT };
+enum model_pod { WP_ABSENT, WP_STARTING, WP_RUNNING, WP_GOING, WP_ENDED };
+enum model_late { LATE_NOT, LATE_ADD, LATE_PROMOTE, LATE_REMOVE, LATE_DEFRAGMENT };
 /* A member that is being defragmented serves nothing.  steward may give up waiting for it. */
-enum world_defrag { WD_NOT, WD_BUSY, WD_GIVEN_UP };
-enum world_cut { CUT_NOT, CUT_OFF, CUT_FROM_STEWARD };
-enum world_volume { WV_SMALL, WV_GROWS, WV_LARGE };
-enum world_storage {
+enum model_defrag { WD_NOT, WD_BUSY, WD_GIVEN_UP };
+enum model_cut { CUT_NOT, CUT_OFF, CUT_FROM_STEWARD };
+enum model_volume { WV_SMALL, WV_GROWS, WV_LARGE };
+enum model_storage {
     STORAGE_SMALL,    /* all volumes are to be small */
     STORAGE_EXPANDS,  /* large, and claims can be expanded */
     STORAGE_REPLACES, /* large, claims cannot be expanded, and members may be replaced */
 };
-enum world_template { TEMPLATE_A, TEMPLATE_B, TEMPLATE_CRASHES, TEMPLATE_NO_IMAGE };
+enum model_template { TEMPLATE_A, TEMPLATE_B, TEMPLATE_CRASHES, TEMPLATE_NO_IMAGE };
 
-/* Everything with one name.  The order of slots has no meaning: worlds that differ only in it are
+/* Everything with one name.  The order of slots has no meaning: states that differ only in it are
  * equal.  Therefore every reference to a member is a bit of that member. */
 struct slot {
     uint64_t volume : 2; /* of the claim */
@@ -54,8 +54,8 @@ struct slot {
     uint64_t defrag : 2, free_pages : 1; /* free_pages: a defragmentation would remove them */
 };
 
-struct world {
-    struct slot slots[WORLD_SLOTS];
+struct model {
+    struct slot slots[MODEL_SLOTS];
     struct slot seen;
     uint32_t latched : 1, formed : 1, durable : 1, failover : 1;
     uint32_t action : 4, overdue : 1, force_step : 2, quorum_lost : 1;
@@ -67,7 +67,7 @@ struct world {
     uint32_t padding : 30;
 };
 _Static_assert(sizeof(struct slot) == 8, "a slot is one word");
-_Static_assert(sizeof(struct world) == 96, "no padding");
+_Static_assert(sizeof(struct model) == 96, "no padding");
 
 enum event_kind {
     /* what happens by itself, sooner or later */
@@ -108,36 +108,36 @@ enum event_kind {
     EV_KINDS
 };
 struct event {
-    uint8_t kind, arg; /* a slot, a size, a template, a version, an enum world_storage */
+    uint8_t kind, arg; /* a slot, a size, a template, a version, an enum model_storage */
 };
 
 /* A cluster of `size` members that does not exist yet, or that is settled. */
-void world_new(struct world *w, unsigned size, bool durable, bool settled);
+void model_new(struct model *w, unsigned size, bool durable, bool settled);
 /* Sets `*e` to the next possible event after it, or to the first one if `first`.  False: there is
  * none. */
-bool world_next(const struct world *w, struct event *e, bool first);
+bool model_next(const struct model *w, struct event *e, bool first);
 /* Applies an event.  Returns NULL, or the rule that was broken, a constant text. */
-const char *world_apply(struct world *w, struct event e);
-void world_canonical(struct world *w);
-void world_event_text(const struct world *w, struct event e, char *out, size_t size);
-void world_text(const struct world *w, char *out, size_t size);
+const char *model_apply(struct model *w, struct event e);
+void model_canonical(struct model *w);
+void model_event_text(const struct model *w, struct event e, char *out, size_t size);
+void model_text(const struct model *w, char *out, size_t size);
 
-void world_view(const struct world *w, struct ec_view *ret);
-/* The move that the plan chooses in this world. */
-void world_plan(const struct world *w, struct ec_move *ret);
+void model_view(const struct model *w, struct ec_view *ret);
+/* The move that the plan chooses in this state. */
+void model_plan(const struct model *w, struct ec_move *ret);
 /* Applies all events that happen by themselves, without steward and without time.  False: there are
  * none. */
-bool world_flow(struct world *w, const char **broken);
-void world_heal(struct world *w);
+bool model_flow(struct model *w, const char **broken);
+void model_heal(struct model *w);
 /* A quorum of the listed members still has its data, or the cluster is not latched yet. */
-bool world_can_recover(const struct world *w);
+bool model_can_recover(const struct model *w);
 /* The cluster matches the spec, and nothing is left over. */
-bool world_at_goal(const struct world *w);
-bool world_serves(const struct world *w);
+bool model_at_goal(const struct model *w);
+bool model_serves(const struct model *w);
 /* No name is free, because too many volumes are left over: a limit of this model. */
-bool world_cramped(const struct world *w);
+bool model_cramped(const struct model *w);
 /* The plan waits for a corrected spec. */
-bool world_frozen_by_spec(const struct world *w);
-bool world_demoted(const struct world *w); /* a member that has voted is a learner */
+bool model_frozen_by_spec(const struct model *w);
+bool model_demoted(const struct model *w); /* a member that has voted is a learner */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Events other than steward's moves: etcd, the kubelet, faults, people, time. */
-#include "world_priv.h"
+#include "model_priv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 
 /* --- consequences of every event */
 
-static void elect(struct world *w)
+static void elect(struct model *w)
 {
     struct slot *leader = NULL, *first = NULL;
     each_slot(s, w)
     {
-        if (!world_healthy(w, s))
+        if (!model_healthy(w, s))
             continue;
         if (s->leader)
             leader = s;
@@ -25,14 +25,14 @@ static void elect(struct world *w)
 }
 
 /* Writes are acknowledged by the voters that have caught up, if they are a quorum. */
-static const char *writes(struct world *w)
+static const char *writes(struct model *w)
 {
-    if (!world_serves(w))
+    if (!model_serves(w))
         return NULL;
-    unsigned fresh = world_count_voters(w, true, true);
+    unsigned fresh = model_count_voters(w, true, true);
     if (fresh == 0)
         return "an acknowledged write is lost: a quorum without it serves";
-    each_slot(s, w) if (fresh >= world_quorum(w) && !world_connected(s)) s->fresh = 0;
+    each_slot(s, w) if (fresh >= model_quorum(w) && !model_connected(s)) s->fresh = 0;
     return NULL;
 }
 
@@ -43,7 +43,7 @@ static void stop_process(struct slot *s)
     s->defrag = WD_NOT;
 }
 
-static const char *follow(struct world *w)
+static const char *follow(struct model *w)
 {
     each_slot(s, w)
     {
@@ -56,14 +56,14 @@ static const char *follow(struct world *w)
     const char *broken = writes(w);
     each_slot(s, w)
     {
-        if (world_seen_healthy(w, s))
+        if (model_seen_healthy(w, s))
             s->long_down = 0;
         if (!s->action)
             s->strange = 0;
-        if (world_blank(s))
+        if (model_blank(s))
             *s = (struct slot){0};
     }
-    if (world_list_known(w))
+    if (model_list_known(w))
         w->quorum_lost = 0;
     elect(w);
     return broken;
@@ -71,7 +71,7 @@ static const char *follow(struct world *w)
 
 /* --- the kubelet, and how etcd starts */
 
-static const char *form(struct world *w, struct slot *s)
+static const char *form(struct model *w, struct slot *s)
 {
     if (w->latched)
         return "I6: a second cluster is formed";
@@ -82,7 +82,7 @@ static const char *form(struct world *w, struct slot *s)
     return NULL;
 }
 
-static const char *go_on_alone(struct world *w, struct slot *s)
+static const char *go_on_alone(struct model *w, struct slot *s)
 {
     each_slot(m, w)
     {
@@ -96,7 +96,7 @@ static const char *go_on_alone(struct world *w, struct slot *s)
     return NULL;
 }
 
-static bool startable(const struct world *w, const struct slot *s)
+static bool startable(const struct model *w, const struct slot *s)
 {
     bool waits = s->pod == WP_STARTING || (s->pod == WP_RUNNING && !s->up);
     if (!waits || s->cut == CUT_OFF || s->template == TEMPLATE_NO_IMAGE ||
@@ -106,18 +106,18 @@ static bool startable(const struct world *w, const struct slot *s)
         return true;
     if (s->template == TEMPLATE_CRASHES || s->guarded > s->data)
         return false;
-    return s->data ? s->listed || !w->formed : s->seed || (s->listed && world_serves(w));
+    return s->data ? s->listed || !w->formed : s->seed || (s->listed && model_serves(w));
 }
 
 /* A member of 3.4 writes its requests into the logs of all.  A new member may receive them from any
  * voter before 3.6, even from one whose own log begins later.  3.6 exits when it reads them. */
-static const char *read_log(const struct world *w, struct slot *s, bool sent)
+static const char *read_log(const struct model *w, struct slot *s, bool sent)
 {
     bool of_34 = false;
     each_const(m, w)
     {
-        of_34 = of_34 || (world_voter(m) && m->ran == 1);
-        s->old_log |= sent && m != s && world_voter(m) && m->ran && m->ran < 3;
+        of_34 = of_34 || (model_voter(m) && m->ran == 1);
+        s->old_log |= sent && m != s && model_voter(m) && m->ran && m->ran < 3;
     }
     s->old_log |= of_34 || s->version == 0;
     if (s->version == 2 && s->old_log)
@@ -127,7 +127,7 @@ static const char *read_log(const struct world *w, struct slot *s, bool sent)
     return NULL;
 }
 
-static const char *start(struct world *w, struct slot *s)
+static const char *start(struct model *w, struct slot *s)
 {
     bool empty = !s->data;
     const char *broken = NULL;
@@ -139,7 +139,7 @@ static const char *start(struct world *w, struct slot *s)
     } else if (s->seed) {
         broken = form(w, s);
     } else {
-        if (world_voter(s))
+        if (model_voter(s))
             broken = "I6: a voter begins on an empty folder";
         s->data = 1;
         s->fresh = 0;
@@ -155,7 +155,7 @@ static void lose_data(struct slot *s)
     s->data = s->fresh = s->old_log = s->free_pages = 0;
 }
 
-static void gone(struct world *w, struct slot *s)
+static void gone(struct model *w, struct slot *s)
 {
     s->pod = WP_ABSENT;
     stop_process(s);
@@ -166,7 +166,7 @@ static void gone(struct world *w, struct slot *s)
         lose_data(s);
 }
 
-static void evict(struct world *w, struct slot *s)
+static void evict(struct model *w, struct slot *s)
 {
     s->pod = WP_ENDED;
     stop_process(s);
@@ -175,9 +175,9 @@ static void evict(struct world *w, struct slot *s)
         lose_data(s);
 }
 
-static bool can_catch_up(const struct world *w, const struct slot *s)
+static bool can_catch_up(const struct model *w, const struct slot *s)
 {
-    return s->listed && world_connected(s) && !s->fresh && world_serves(w);
+    return s->listed && model_connected(s) && !s->fresh && model_serves(w);
 }
 
 static bool can_be_resized(const struct slot *s)
@@ -195,13 +195,13 @@ static bool pod_there(const struct slot *s)
     return s->pod == WP_STARTING || s->pod == WP_RUNNING;
 }
 
-static bool somebody_lags(const struct world *w)
+static bool somebody_lags(const struct model *w)
 {
     each_const(s, w) if (s->lagging_view) return true;
     return false;
 }
 
-static void lag(struct world *w, struct slot *s)
+static void lag(struct model *w, struct slot *s)
 {
     w->seen = (struct slot){.pod = s->pod,
                             .up = s->up,
@@ -218,38 +218,38 @@ static void lag(struct world *w, struct slot *s)
 
 /* --- time */
 
-static bool time_matters(const struct world *w)
+static bool time_matters(const struct model *w)
 {
-    bool ret = w->latched && !world_list_known(w) && !w->quorum_lost;
-    each_const(s, w) ret = ret || (world_voter(s) && !s->long_down && !world_seen_healthy(w, s));
+    bool ret = w->latched && !model_list_known(w) && !w->quorum_lost;
+    each_const(s, w) ret = ret || (model_voter(s) && !s->long_down && !model_seen_healthy(w, s));
     return ret;
 }
 
-static bool long_time_matters(const struct world *w)
+static bool long_time_matters(const struct model *w)
 {
     bool ret = w->action != EC_IDLE && !w->overdue;
     each_const(s, w) ret = ret || (s->listed && s->learner && !s->long_down);
     return ret;
 }
 
-static void pass_time(struct world *w, bool much)
+static void pass_time(struct model *w, bool much)
 {
-    w->quorum_lost = w->latched && !world_list_known(w);
+    w->quorum_lost = w->latched && !model_list_known(w);
     w->overdue |= much && w->action != EC_IDLE;
     each_slot(s, w) s->long_down |=
-        (world_voter(s) && !world_seen_healthy(w, s)) || (much && s->listed && s->learner);
+        (model_voter(s) && !model_seen_healthy(w, s)) || (much && s->listed && s->learner);
 }
 
 /* --- what can happen */
 
-static bool can_remove_by_hand(const struct world *w, const struct slot *s)
+static bool can_remove_by_hand(const struct model *w, const struct slot *s)
 {
-    unsigned voters = world_count_voters(w, false, false) - world_voter(s);
-    return s->listed && world_serves(w) && voters > 0 &&
-           world_count_healthy(w, s) >= voters / 2 + 1;
+    unsigned voters = model_count_voters(w, false, false) - model_voter(s);
+    return s->listed && model_serves(w) && voters > 0 &&
+           model_count_healthy(w, s) >= voters / 2 + 1;
 }
 
-static bool possible_to(const struct world *w, enum event_kind kind, const struct slot *s)
+static bool possible_to(const struct model *w, enum event_kind kind, const struct slot *s)
 {
     switch (kind) {
     case EV_START:
@@ -281,17 +281,17 @@ static bool possible_to(const struct world *w, enum event_kind kind, const struc
     case EV_LAG:
         return (s->listed || s->action) && !somebody_lags(w);
     case EV_ELECTION:
-        return world_healthy(w, s) && !s->leader;
+        return model_healthy(w, s) && !s->leader;
     case EV_FORCE:
-        return world_voter(s) && !s->named && !world_serves(w) && w->latched &&
+        return model_voter(s) && !s->named && !model_serves(w) && w->latched &&
                w->force_step == EC_FORCE_NOT;
     case EV_REMOVED_BY_HAND:
         return can_remove_by_hand(w, s);
     case EV_DEMOTED:
-        return world_voter(s) && s->ran > 1 && world_connected(s) && !world_demoted(w) &&
-               !s->late && world_count_voters(w, false, false) > 1;
+        return model_voter(s) && s->ran > 1 && model_connected(s) && !model_demoted(w) &&
+               !s->late && model_count_voters(w, false, false) > 1;
     case EV_LATE:
-        return s->late && world_serves(w);
+        return s->late && model_serves(w);
     case EV_TOO_LATE:
         return s->late;
     case EV_STRANGE:
@@ -302,9 +302,9 @@ static bool possible_to(const struct world *w, enum event_kind kind, const struc
     }
 }
 
-static bool something_flows(const struct world *w)
+static bool something_flows(const struct model *w)
 {
-    each_const(s, w) if (!world_empty(s) &&
+    each_const(s, w) if (!model_empty(s) &&
                          (possible_to(w, EV_START, s) || possible_to(w, EV_GONE, s) ||
                           possible_to(w, EV_CATCH_UP, s) ||
                           possible_to(w, EV_DEFRAGMENTED, s))) return true;
@@ -312,13 +312,13 @@ static bool something_flows(const struct world *w)
 }
 
 /* A pod that takes longer than every timeout is a fault, too. */
-static bool is_fault(const struct world *w, struct event e)
+static bool is_fault(const struct model *w, struct event e)
 {
     bool slow = (e.kind == EV_TIME || e.kind == EV_LONG_TIME) && something_flows(w);
     return slow || (e.kind >= EV_CRASH && e.kind < EV_SIZE);
 }
 
-static bool possible(const struct world *w, struct event e)
+static bool possible(const struct model *w, struct event e)
 {
     if (w->faults == 0 && is_fault(w, e))
         return false;
@@ -329,7 +329,7 @@ static bool possible(const struct world *w, struct event e)
     case EV_STEWARD_CRASH:
         return e.arg == 0;
     case EV_LOST:
-        return e.arg == 0 && !w->late && world_asks_etcd(w);
+        return e.arg == 0 && !w->late && model_asks_etcd(w);
     case EV_TIME:
         return e.arg == 0 && time_matters(w);
     case EV_LONG_TIME:
@@ -346,34 +346,34 @@ static bool possible(const struct world *w, struct event e)
     case EV_DEFRAGMENT:
         return e.arg == 0 && w->latched && !w->asked && !w->pass;
     default:
-        return !world_empty(&w->slots[e.arg]) && possible_to(w, e.kind, &w->slots[e.arg]);
+        return !model_empty(&w->slots[e.arg]) && possible_to(w, e.kind, &w->slots[e.arg]);
     }
 }
 
-bool world_next(const struct world *w, struct event *e, bool first)
+bool model_next(const struct model *w, struct event *e, bool first)
 {
-    for (unsigned i = first ? 0 : (unsigned)e->kind * WORLD_SLOTS + e->arg + 1;
-         i < EV_KINDS * WORLD_SLOTS; i++) {
-        *e = (struct event){.kind = (uint8_t)(i / WORLD_SLOTS), .arg = (uint8_t)(i % WORLD_SLOTS)};
+    for (unsigned i = first ? 0 : (unsigned)e->kind * MODEL_SLOTS + e->arg + 1;
+         i < EV_KINDS * MODEL_SLOTS; i++) {
+        *e = (struct event){.kind = (uint8_t)(i / MODEL_SLOTS), .arg = (uint8_t)(i % MODEL_SLOTS)};
         if (possible(w, *e))
             return true;
     }
     return false;
 }
 
-static const char *happen(struct world *w, struct event e)
+static const char *happen(struct model *w, struct event e)
 {
     struct slot *s = &w->slots[e.arg];
     switch ((enum event_kind)e.kind) {
     case EV_STEWARD:
     case EV_STEWARD_CRASH:
-        return world_steward(w, e.kind == EV_STEWARD_CRASH ? LUCK_CRASH : LUCK_GOOD);
+        return model_steward(w, e.kind == EV_STEWARD_CRASH ? LUCK_CRASH : LUCK_GOOD);
     case EV_LOST:
-        return world_steward(w, LUCK_LOST);
+        return model_steward(w, LUCK_LOST);
     case EV_LATE:
-        return world_late(w);
+        return model_late(w);
     case EV_TOO_LATE:
-        world_too_late(w);
+        model_too_late(w);
         break;
     case EV_STRANGE:
         s->strange = 1;
@@ -463,7 +463,7 @@ static const char *happen(struct world *w, struct event e)
     return NULL;
 }
 
-const char *world_apply(struct world *w, struct event e)
+const char *model_apply(struct model *w, struct event e)
 {
     bool fault = is_fault(w, e);
     bool by_steward = e.kind <= EV_STEWARD_CRASH || e.kind == EV_LOST || e.kind == EV_LATE;
@@ -471,10 +471,10 @@ const char *world_apply(struct world *w, struct event e)
         w->faults--;
     if (e.kind >= EV_SIZE)
         w->users--;
-    unsigned before = world_count_staying(w, NULL) + world_count_healthy(w, NULL);
+    unsigned before = model_count_staying(w, NULL) + model_count_healthy(w, NULL);
     const char *broken = happen(w, e);
     const char *lost = follow(w);
-    bool worse = world_count_staying(w, NULL) + world_count_healthy(w, NULL) < before;
+    bool worse = model_count_staying(w, NULL) + model_count_healthy(w, NULL) < before;
     bool known_anew =
         e.kind == EV_HEAL || e.kind == EV_SEE; /* what was not visible at the time of the call */
     if (w->late && !by_steward && (fault || worse || known_anew))
@@ -482,17 +482,17 @@ const char *world_apply(struct world *w, struct event e)
     return broken ? broken : lost;
 }
 
-bool world_flow(struct world *w, const char **broken)
+bool model_flow(struct model *w, const char **broken)
 {
     static const uint8_t kinds[] = {EV_GONE, EV_START, EV_CATCH_UP, EV_RESIZED, EV_DEFRAGMENTED};
     bool any = false, more = true;
     for (int round = 0; more && round < 8; round++) {
         more = false;
         for (size_t k = 0; k < sizeof(kinds); k++) {
-            for (uint8_t i = 0; i < WORLD_SLOTS; i++) {
-                if (world_empty(&w->slots[i]) || !possible_to(w, kinds[k], &w->slots[i]))
+            for (uint8_t i = 0; i < MODEL_SLOTS; i++) {
+                if (model_empty(&w->slots[i]) || !possible_to(w, kinds[k], &w->slots[i]))
                     continue;
-                const char *why = world_apply(w, (struct event){kinds[k], i});
+                const char *why = model_apply(w, (struct event){kinds[k], i});
                 *broken = *broken ? *broken : why;
                 any = more = true;
             }
@@ -501,18 +501,18 @@ bool world_flow(struct world *w, const char **broken)
     return any;
 }
 
-void world_heal(struct world *w)
+void model_heal(struct model *w)
 {
     each_slot(s, w) s->cut = CUT_NOT;
     each_slot(s, w) s->lagging_view = s->strange = 0;
     w->seen = (struct slot){0};
-    world_too_late(w);
+    model_too_late(w);
     (void)follow(w);
 }
 
-/* --- initial worlds and texts */
+/* --- initial states and texts */
 
-static void put_member(struct world *w, struct slot *s)
+static void put_member(struct model *w, struct slot *s)
 {
     *s = (struct slot){.listed = 1,
                        .voted = 1,
@@ -527,7 +527,7 @@ static void put_member(struct world *w, struct slot *s)
                        .old_log = 1};
 }
 
-void world_new(struct world *w, unsigned size, bool durable, bool settled)
+void model_new(struct model *w, unsigned size, bool durable, bool settled)
 {
     memset(w, 0, sizeof(*w));
     w->size = size & 7;
@@ -541,7 +541,7 @@ void world_new(struct world *w, unsigned size, bool durable, bool settled)
     (void)follow(w);
 }
 
-void world_event_text(const struct world *w, struct event e, char *out, size_t size)
+void model_event_text(const struct model *w, struct event e, char *out, size_t size)
 {
     static const char *const texts[EV_KINDS] = {"steward",
                                                 "steward crashes after",
@@ -582,13 +582,13 @@ void world_event_text(const struct world *w, struct event e, char *out, size_t s
         "force next",    "begin pass",   "end pass",     "finish"};
     struct ec_move move = {0};
     if (e.kind <= EV_STEWARD_CRASH || e.kind == EV_LOST) {
-        world_plan(w, &move);
+        model_plan(w, &move);
         (void)snprintf(out, size, "%s: %s %s [%s %s] %s", texts[e.kind], acts[move.act],
                        move.member, ec_kind_names[move.intent.kind], move.intent.member,
                        move.reason ? move.reason : "");
     } else if (e.kind >= EV_SIZE && e.kind <= EV_STORAGE) {
         (void)snprintf(out, size, "%s %u", texts[e.kind], e.arg);
     } else {
-        (void)snprintf(out, size, "%s %c", texts[e.kind], world_names[e.arg % WORLD_SLOTS][3]);
+        (void)snprintf(out, size, "%s %c", texts[e.kind], model_names[e.arg % MODEL_SLOTS][3]);
     }
 }

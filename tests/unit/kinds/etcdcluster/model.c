@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The world as it is, and as steward sees it. */
-#include "world_priv.h"
+ * The state as it is, and as steward sees it. */
+#include "model_priv.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const struct stw_semver versions[] = {{3, 4, 23}, {3, 5, 21}, {3, 6, 4}};
-const char *const world_names[WORLD_SLOTS] = {
+const char *const model_names[MODEL_SLOTS] = {
     "ec-bbbbbbbbbb", "ec-cccccccccc", "ec-dddddddddd", "ec-ffffffffff", "ec-gggggggggg",
     "ec-hhhhhhhhhh", "ec-jjjjjjjjjj", "ec-kkkkkkkkkk", "ec-llllllllll", "ec-mmmmmmmmmm"};
 
 /* --- facts */
 
-unsigned world_count_voters(const struct world *w, bool fresh_only, bool connected_only)
+unsigned model_count_voters(const struct model *w, bool fresh_only, bool connected_only)
 {
     unsigned n = 0;
     each_const(s, w) n +=
-        world_voter(s) && (!connected_only || world_connected(s)) && (!fresh_only || s->fresh);
+        model_voter(s) && (!connected_only || model_connected(s)) && (!fresh_only || s->fresh);
     return n;
 }
 
-unsigned world_quorum(const struct world *w)
+unsigned model_quorum(const struct model *w)
 {
-    return world_count_voters(w, false, false) / 2 + 1;
+    return model_count_voters(w, false, false) / 2 + 1;
 }
 
-bool world_serves(const struct world *w)
+bool model_serves(const struct model *w)
 {
     unsigned voters = 0, connected = 0;
     each_const(s, w)
     {
-        voters += world_voter(s);
-        connected += world_voter(s) && world_connected(s);
+        voters += model_voter(s);
+        connected += model_voter(s) && model_connected(s);
     }
     return connected >= voters / 2 + 1;
 }
@@ -40,74 +40,74 @@ bool world_serves(const struct world *w)
 /* If the cluster serves. */
 static bool member_healthy(const struct slot *s)
 {
-    return world_voter(s) && world_connected(s) && s->fresh;
+    return model_voter(s) && model_connected(s) && s->fresh;
 }
 
 /* The actual state, whether steward sees it or not. */
-bool world_healthy(const struct world *w, const struct slot *s)
+bool model_healthy(const struct model *w, const struct slot *s)
 {
-    return member_healthy(s) && world_serves(w);
+    return member_healthy(s) && model_serves(w);
 }
 
-unsigned world_count_healthy(const struct world *w, const struct slot *but)
+unsigned model_count_healthy(const struct model *w, const struct slot *but)
 {
     unsigned n = 0;
-    if (!world_serves(w))
+    if (!model_serves(w))
         return 0;
     each_const(s, w) n += s != but && member_healthy(s);
     return n;
 }
 
-bool world_seen_healthy(const struct world *w, const struct slot *s)
+bool model_seen_healthy(const struct model *w, const struct slot *s)
 {
-    return world_healthy(w, s) && s->cut == CUT_NOT;
+    return model_healthy(w, s) && s->cut == CUT_NOT;
 }
 
-bool world_list_known(const struct world *w)
+bool model_list_known(const struct model *w)
 {
-    each_const(s, w) if (world_seen_healthy(w, s)) return true;
+    each_const(s, w) if (model_seen_healthy(w, s)) return true;
     return false;
 }
 
-bool world_data_lost(const struct world *w, const struct slot *s)
+bool model_data_lost(const struct model *w, const struct slot *s)
 {
-    if (!s->started && !world_voter(s))
+    if (!s->started && !model_voter(s))
         return false;
     if (w->durable)
         return !s->claim || (!s->data && s->guarded && s->pod == WP_RUNNING && !s->up);
     return s->pod == WP_ABSENT || s->pod == WP_ENDED || (!s->data && s->guarded);
 }
 
-static const struct slot *pod_seen(const struct world *w, const struct slot *s)
+static const struct slot *pod_seen(const struct model *w, const struct slot *s)
 {
     return s->lagging_view ? &w->seen : s;
 }
 
 /* Healthy voters other than `but`.  Unless steward sees `but` as unhealthy, voters whose pod it
  * sees as terminating do not count: they are healthy only for a moment. */
-unsigned world_count_staying(const struct world *w, const struct slot *but)
+unsigned model_count_staying(const struct model *w, const struct slot *but)
 {
     unsigned n = 0;
-    each_const(s, w) n += s != but && world_healthy(w, s) &&
-                          ((but && !world_seen_healthy(w, but)) || pod_seen(w, s)->pod != WP_GOING);
+    each_const(s, w) n += s != but && model_healthy(w, s) &&
+                          ((but && !model_seen_healthy(w, but)) || pod_seen(w, s)->pod != WP_GOING);
     return n;
 }
 
-bool world_same_pod(const struct slot *a, const struct slot *b)
+bool model_same_pod(const struct slot *a, const struct slot *b)
 {
     return a->pod == b->pod && a->up == b->up && a->seed == b->seed && a->forced == b->forced &&
            a->guarded == b->guarded && a->trimmed == b->trimmed && a->template == b->template &&
            a->version == b->version;
 }
 
-bool world_same_claim(const struct slot *a, const struct slot *b)
+bool model_same_claim(const struct slot *a, const struct slot *b)
 {
     return a->claim == b->claim && a->volume == b->volume;
 }
 
 /* --- what steward sees */
 
-static enum ec_volume view_volume(const struct world *w, const struct slot *seen)
+static enum ec_volume view_volume(const struct model *w, const struct slot *seen)
 {
     if (w->storage == STORAGE_SMALL || !seen->claim || seen->volume == WV_LARGE)
         return EC_VOLUME_FINE;
@@ -116,7 +116,7 @@ static enum ec_volume view_volume(const struct world *w, const struct slot *seen
     return w->storage == STORAGE_EXPANDS ? EC_VOLUME_SMALL : EC_VOLUME_FIXED;
 }
 
-static void view_pod(const struct world *w, const struct slot *s, struct ec_member *m)
+static void view_pod(const struct model *w, const struct slot *s, struct ec_member *m)
 {
     static const enum ec_pod pods[] = {[WP_ABSENT] = EC_POD_ABSENT,
                                        [WP_STARTING] = EC_POD_STARTING,
@@ -124,9 +124,9 @@ static void view_pod(const struct world *w, const struct slot *s, struct ec_memb
                                        [WP_GOING] = EC_POD_GOING,
                                        [WP_ENDED] = EC_POD_ENDED};
     const struct slot *seen = pod_seen(w, s);
-    bool lost = world_data_lost(w, s);
+    bool lost = model_data_lost(w, s);
     m->pod = pods[seen->pod];
-    m->pod_ready = world_healthy(w, s);
+    m->pod_ready = model_healthy(w, s);
     m->pod_guarded = seen->guarded;
     m->pod_forced = seen->forced;
     m->pod_trimmed = seen->trimmed;
@@ -142,7 +142,7 @@ static void view_pod(const struct world *w, const struct slot *s, struct ec_memb
     m->data = lost ? EC_DATA_LOST : there ? EC_DATA_THERE : EC_DATA_NONE;
 }
 
-static void view_etcd(const struct world *w, const struct slot *s, struct ec_member *m)
+static void view_etcd(const struct model *w, const struct slot *s, struct ec_member *m)
 {
     bool reached = s->up && s->cut == CUT_NOT && s->defrag == WD_NOT;
     m->listed = s->listed;
@@ -151,7 +151,7 @@ static void view_etcd(const struct world *w, const struct slot *s, struct ec_mem
     m->started = s->started;
     m->promoted = s->voted;
     m->answers = reached;
-    m->healthy = world_seen_healthy(w, s) || (s->learner && reached && world_serves(w));
+    m->healthy = model_seen_healthy(w, s) || (s->learner && reached && model_serves(w));
     m->leader = s->leader && reached;
     m->lagging = s->learner && !s->fresh;
     m->cluster_id = reached ? 7 : 0;
@@ -167,7 +167,7 @@ static void set_name(char out[EC_NAME_MAX], const char *name)
     memcpy(out, name, sizeof("ec-bbbbbbbbbb"));
 }
 
-static void view_status(const struct world *w, struct ec_view *v)
+static void view_status(const struct model *w, struct ec_view *v)
 {
     struct stw_semver lowest = {0};
     v->cluster_id = w->latched ? 7 : 0;
@@ -177,14 +177,14 @@ static void view_status(const struct world *w, struct ec_view *v)
     v->quorum_lost_since = w->quorum_lost ? NOW - EC_QUORUM_GRACE_S : 0;
     each_const(s, w)
     {
-        const char *name = world_names[s - w->slots];
+        const char *name = model_names[s - w->slots];
         if (s->action)
             set_name(v->action.member, name);
         if (s->force)
             set_name(v->force_member, name);
         if (s->named)
             v->force = name;
-        if (world_voter(s) && s->ran &&
+        if (model_voter(s) && s->ran &&
             (!stw_semver_known(lowest) || stw_semver_compare(versions[s->ran - 1], lowest) < 0))
             lowest = versions[s->ran - 1];
     }
@@ -192,7 +192,7 @@ static void view_status(const struct world *w, struct ec_view *v)
     v->cluster_version = lowest;
 }
 
-void world_view(const struct world *w, struct ec_view *v)
+void model_view(const struct model *w, struct ec_view *v)
 {
     memset(v, 0, offsetof(struct ec_view, members));
     v->size = w->size;
@@ -205,7 +205,7 @@ void world_view(const struct world *w, struct ec_view *v)
     v->keep_scaled = w->keep_scaled;
     v->replace_volumes = w->storage == STORAGE_REPLACES;
     v->now = NOW;
-    v->listed = world_list_known(w);
+    v->listed = model_list_known(w);
     v->upkeep.due = w->asked ? EC_WHY_REQUEST : EC_WHY_NOT;
     v->upkeep.open = w->pass ? EC_WHY_REQUEST : EC_WHY_NOT;
     v->upkeep.limit_s = DEADLINE;
@@ -214,8 +214,8 @@ void world_view(const struct world *w, struct ec_view *v)
     view_status(w, v);
     each_const(s, w)
     {
-        const char *name = world_names[s - w->slots];
-        if (world_blank(s)) {
+        const char *name = model_names[s - w->slots];
+        if (model_blank(s)) {
             set_name(v->fresh, name);
             continue;
         }
@@ -229,58 +229,58 @@ void world_view(const struct world *w, struct ec_view *v)
     }
 }
 
-void world_plan(const struct world *w, struct ec_move *ret)
+void model_plan(const struct model *w, struct ec_move *ret)
 {
     struct ec_view v;
-    world_view(w, &v);
+    model_view(w, &v);
     ec_plan(&v, ret);
 }
 
 /* --- outcomes */
 
-bool world_can_recover(const struct world *w)
+bool model_can_recover(const struct model *w)
 {
     unsigned there = 0;
-    each_const(s, w) there += world_voter(s) && s->data && (w->durable || s->pod != WP_GOING);
-    return !w->latched || there >= world_quorum(w);
+    each_const(s, w) there += model_voter(s) && s->data && (w->durable || s->pod != WP_GOING);
+    return !w->latched || there >= model_quorum(w);
 }
 
-static bool has_volume(const struct world *w, const struct slot *s)
+static bool has_volume(const struct model *w, const struct slot *s)
 {
     return !w->durable || w->storage == STORAGE_SMALL || s->volume == WV_LARGE;
 }
 
-bool world_at_goal(const struct world *w)
+bool model_at_goal(const struct model *w)
 {
     unsigned good = 0;
     each_const(s, w)
     {
         if (s->listed ? s->learner : s->pod != WP_ABSENT || (s->claim && !w->keep_scaled))
             return false;
-        good += world_healthy(w, s) && s->guarded && !s->forced && !s->trimmed &&
+        good += model_healthy(w, s) && s->guarded && !s->forced && !s->trimmed &&
                 s->template == w->template && s->version == w->version &&
                 s->ran == s->version + 1U && has_volume(w, s);
     }
-    return good == w->size && world_count_voters(w, false, false) == w->size &&
+    return good == w->size && model_count_voters(w, false, false) == w->size &&
            w->action == EC_IDLE && w->force_step == EC_FORCE_NOT && !w->asked && !w->pass;
 }
 
-bool world_demoted(const struct world *w)
+bool model_demoted(const struct model *w)
 {
     each_const(s, w) if (s->listed && s->learner && s->voted) return true;
     return false;
 }
 
-bool world_cramped(const struct world *w)
+bool model_cramped(const struct model *w)
 {
-    each_const(s, w) if (world_blank(s)) return false;
+    each_const(s, w) if (model_blank(s)) return false;
     return true;
 }
 
-bool world_frozen_by_spec(const struct world *w)
+bool model_frozen_by_spec(const struct model *w)
 {
     struct ec_move move;
-    world_plan(w, &move);
+    model_plan(w, &move);
     return move.act == EC_FREEZE && strcmp(move.reason, "InvalidSpec") == 0;
 }
 
@@ -294,9 +294,9 @@ static int compare(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-void world_canonical(struct world *w)
+void model_canonical(struct model *w)
 {
-    for (size_t i = 1; i < WORLD_SLOTS; i++) { /* usually nearly sorted */
+    for (size_t i = 1; i < MODEL_SLOTS; i++) { /* usually nearly sorted */
         struct slot s = w->slots[i];
         size_t at = i;
         for (; at > 0 && compare(&w->slots[at - 1], &s) > 0; at--)
@@ -305,13 +305,13 @@ void world_canonical(struct world *w)
     }
 }
 
-static void slot_text(const struct world *w, const struct slot *s, char *out, size_t size)
+static void slot_text(const struct model *w, const struct slot *s, char *out, size_t size)
 {
     static const char pods[] = "-sRGE";
     static const char *const volumes[] = {"", " grows", " large"};
     (void)snprintf(
         out, size, "  %c %s%s%s pod=%c%s%s%s%s%s%s t%u v%u ran%u%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s\n",
-        world_names[s - w->slots][3], s->listed ? "listed" : "", s->learner ? " learner" : "",
+        model_names[s - w->slots][3], s->listed ? "listed" : "", s->learner ? " learner" : "",
         s->started ? " started" : "", pods[s->pod], s->up ? " up" : "", s->seed ? " seed" : "",
         s->forced ? " forced" : "", s->guarded ? " guarded" : "", s->trimmed ? " trimmed" : "",
         s->old_log ? " old-log" : "", s->template, s->version, s->ran, s->claim ? " claim" : "",
@@ -325,10 +325,10 @@ static void slot_text(const struct world *w, const struct slot *s, char *out, si
         s->defrag == WD_BUSY       ? " BUSY"
         : s->defrag == WD_GIVEN_UP ? " GIVEN-UP"
                                    : "",
-        s->free_pages ? " free-pages" : "", world_healthy(w, s) ? " HEALTHY" : "");
+        s->free_pages ? " free-pages" : "", model_healthy(w, s) ? " HEALTHY" : "");
 }
 
-void world_text(const struct world *w, char *out, size_t size)
+void model_text(const struct model *w, char *out, size_t size)
 {
     size_t at = 0;
     int n = snprintf(out, size,
@@ -337,11 +337,11 @@ void world_text(const struct world *w, char *out, size_t size)
                      w->latched, w->size, w->template, w->version, w->storage,
                      ec_kind_names[w->action], w->action, w->overdue ? " overdue" : "",
                      w->asked ? " asked" : "", w->pass ? " pass" : "", w->force_step,
-                     w->quorum_lost ? " quorum-lost" : "", world_serves(w));
+                     w->quorum_lost ? " quorum-lost" : "", model_serves(w));
     at = (size_t)n < size ? (size_t)n : size;
     each_const(s, w)
     {
-        if (world_blank(s))
+        if (model_blank(s))
             continue;
         slot_text(w, s, out + at, size - at);
         at += strlen(out + at);
