@@ -20,7 +20,7 @@
 #define REASON_TOO_FEW "MinimumReplicasUnavailable"
 #define REASON_ROLLING "NewReplicaSet"
 #define REASON_COMPLETE "NewReplicaSetAvailable"
-#define REASON_SECRET "SecretNotFound"
+#define REASON_SECRET STW_POD_REASON_SECRET
 #define REASON_ENDPOINTS "Endpoints"
 #define REASON_NO_ENDPOINTS "NoEndpoints"
 #define REASON_PORT "PortConflict"

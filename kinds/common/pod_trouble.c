@@ -24,8 +24,9 @@
 #define TEXT_MAX (64u << 10)
 
 /* Reasons by decreasing priority, for when several pods have problems; others have the lowest. */
-static const char *const by_weight[] = {"OOMKilled", "CrashLoopBackOff", "ImagePullBackOff",
-                                        "SecretNotFound", "Unschedulable"};
+static const char *const by_weight[] = {STW_POD_REASON_MEMORY, STW_POD_REASON_CRASH,
+                                        STW_POD_REASON_IMAGE, STW_POD_REASON_SECRET,
+                                        STW_POD_REASON_NODE};
 
 /* --- one pod */
 
@@ -52,36 +53,35 @@ struct container {
 
 static void say_crash(const struct container *c, struct stw_json ended, struct stw_pod_trouble *t)
 {
+    const char *reason = stw_pod_crash_reason(ended);
     int64_t code = 0;
     (void)stw_json_int(stw_json_get(ended, "exitCode"), &code);
-    if (stw_json_is(stw_json_get(ended, "reason"), "OOMKilled"))
-        set_trouble(t, "OOMKilled",
+    if (stw_streq(reason, STW_POD_REASON_MEMORY))
+        set_trouble(t, reason,
                     "container %s of pod %s was killed because it used more memory than its limit",
                     c->name, c->pod);
     else
-        set_trouble(t, "CrashLoopBackOff",
-                    "container %s of pod %s ends again and again, with exit code %lld", c->name,
-                    c->pod, (long long)code);
+        set_trouble(t, reason, "container %s of pod %s ends again and again, with exit code %lld",
+                    c->name, c->pod, (long long)code);
 }
 
 static void say_image(const struct container *c, struct stw_pod_trouble *t)
 {
     char image[300];
     stw_json_cut(stw_json_get(c->status, "image"), image, sizeof(image));
-    set_trouble(t, "ImagePullBackOff", "container %s of pod %s: cannot pull image \"%s\"", c->name,
-                c->pod, image);
+    set_trouble(t, STW_POD_REASON_IMAGE, "container %s of pod %s: cannot pull image \"%s\"",
+                c->name, c->pod, image);
 }
 
 /* Reports the kubelet's own message. */
 static void say_other(const struct container *c, struct stw_json waiting, struct stw_pod_trouble *t)
 {
-    char reason[64], message[300];
-    stw_json_cut(stw_json_get(waiting, "reason"), reason, sizeof(reason));
+    char reason[STW_POD_REASON_MAX], kubelets[64], message[300];
+    stw_pod_reason(c->status, reason);
+    stw_json_cut(stw_json_get(waiting, "reason"), kubelets, sizeof(kubelets));
     stw_json_cut(stw_json_get(waiting, "message"), message, sizeof(message));
-    bool secret = strstr(message, "ecret") &&
-                  (strstr(message, "not found") || strstr(message, "couldn't find key"));
-    set_trouble(t, secret ? "SecretNotFound" : reason, "container %s of pod %s: %s", c->name,
-                c->pod, *message ? message : reason);
+    set_trouble(t, reason, "container %s of pod %s: %s", c->name, c->pod,
+                *message ? message : kubelets);
 }
 
 static void look_at_waiting(const struct container *c, struct stw_json waiting,
@@ -113,7 +113,8 @@ static void look_at_running(const struct container *c, struct stw_pod_trouble *t
         say_crash(c, before, t);
         return;
     }
-    set_trouble(t, "NotReady", "container %s of pod %s runs but is not ready", c->name, c->pod);
+    set_trouble(t, STW_POD_REASON_UNREADY, "container %s of pod %s runs but is not ready", c->name,
+                c->pod);
     t->passing = true;
 }
 
@@ -153,7 +154,7 @@ static void look_at_scheduling(struct stw_json pod, struct stw_pod_trouble *t)
         return;
     stw_json_cut(stw_json_path(pod, "metadata.name"), name, sizeof(name));
     stw_json_cut(found, message, sizeof(message));
-    set_trouble(t, "Unschedulable", "pod %s cannot be scheduled: %s", name, message);
+    set_trouble(t, STW_POD_REASON_NODE, "pod %s cannot be scheduled: %s", name, message);
 }
 
 /* Pods that have ended or are being deleted will be replaced and are ignored. */

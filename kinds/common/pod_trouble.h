@@ -7,14 +7,15 @@
 
 #include "base/clock.h"
 #include "controller/controller.h"
+#include "kinds/common/pod.h"
 
 struct stw_object;
 
 /* A problem of a pod, from its status. */
 struct stw_pod_trouble {
     bool found;
-    bool passing;    /* transient: the pod may just be starting */
-    char reason[64]; /* "ImagePullBackOff", "CrashLoopBackOff", "OOMKilled", ... */
+    bool passing; /* transient: the pod may just be starting */
+    char reason[STW_POD_REASON_MAX];
     char message[512];
     char template[64]; /* the pod's pod-template-hash */
     char created[STW_TIME_LEN];

@@ -59,7 +59,7 @@ static void look_at_other_end(struct stw_json container, struct stw_json ended, 
                (long long)code, *why ? ": " : "", why);
 }
 
-/* ErrImagePull and ImagePullBackOff alternate.  Both become the latter, with the text of the former. */
+/* Of an image, the text is that of ErrImagePull. */
 static void look_at_wait(struct stw_json container, struct stw_json waiting,
                          struct eb_agent_live *a)
 {
@@ -70,10 +70,8 @@ static void look_at_wait(struct stw_json container, struct stw_json waiting,
         return;
     stw_pod_text(stw_json_get(container, "name"), name, sizeof(name));
     stw_pod_text(stw_json_get(waiting, "message"), why, sizeof(why));
-    stw_pod_text(stw_json_get(waiting, "reason"), a->reason, sizeof(a->reason));
+    stw_pod_reason(container, a->reason);
     const char *text = strstr(why, pull);
-    if (wait == STW_POD_PULLS)
-        stw_format(a->reason, sizeof(a->reason), "ImagePullBackOff");
     stw_format(a->text, sizeof(a->text), "container \"%s\": %s", name,
                text ? text + strlen(pull) : why);
 }
@@ -114,7 +112,7 @@ static void set_phase(struct stw_json pod, const struct seen *s, struct eb_agent
         a->phase = EB_AGENT_STUCK;
     } else if (stw_pod_unschedulable(pod, &message)) {
         a->phase = EB_AGENT_STUCK;
-        stw_format(a->reason, sizeof(a->reason), "Unschedulable");
+        stw_format(a->reason, sizeof(a->reason), STW_POD_REASON_NODE);
         stw_pod_text(message, a->text, sizeof(a->text));
     }
 }

@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "controller/child.h"
 #include "controller/verdict.h"
+#include "kinds/common/pod.h"
 #include "kinds/etcdbackup/snapshot.h"
 #include "kinds/etcdcluster/spec.h"
 
@@ -44,9 +45,9 @@ struct eb_agent_live {
     bool going; /* is being deleted */
     bool runs;  /* its main container runs */
     char uid[64], owner_uid[64];
-    char message[4097]; /* of the first of its containers that ended */
-    char reason[48];    /* with STUCK: "Unschedulable", "ImagePullBackOff" ... */
-    char text[300];     /* why it makes no progress, or the error of another container */
+    char message[4097];              /* of the first of its containers that ended */
+    char reason[STW_POD_REASON_MAX]; /* with STUCK */
+    char text[300]; /* why it makes no progress, or the error of another container */
 };
 
 /* Part of the owner's name, `what`, and a hash of the owner's UID; deterministic. */

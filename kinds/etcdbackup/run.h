@@ -25,18 +25,18 @@ struct eb {
     struct eb_clockwork clock;
     struct eb_state state;
     struct eb_due due;
-    struct eb_job *job;        /* starts when the status is written */
-    bool again;                /* this instant, or the only backup, was tried before */
-    bool collected, began;     /* a result was collected; a backup starts with this run */
-    bool ended;                /* a transfer ended; it is dropped once the status is written */
-    struct eb_snapshot result; /* of a backup that has just ended */
-    struct stw_error err;      /* why the run failed */
-    char agent_uid[64];        /* of the backup pod; "" for none */
-    bool agent_goes;           /* that pod is being deleted */
-    bool agent_runs;           /* its container runs */
-    char waiting[400];         /* what the pod waits for */
-    char stuck[48];            /* the reason if a user may have to provide that */
-    struct eb_refusal refusal; /* of the pod to create */
+    struct eb_job *job;             /* starts when the status is written */
+    bool again;                     /* this instant, or the only backup, was tried before */
+    bool collected, began;          /* a result was collected; a backup starts with this run */
+    bool ended;                     /* a transfer ended; it is dropped once the status is written */
+    struct eb_snapshot result;      /* of a backup that has just ended */
+    struct stw_error err;           /* why the run failed */
+    char agent_uid[64];             /* of the backup pod; "" for none */
+    bool agent_goes;                /* that pod is being deleted */
+    bool agent_runs;                /* its container runs */
+    char waiting[400];              /* what the pod waits for */
+    char stuck[STW_POD_REASON_MAX]; /* the reason if a user may have to provide that */
+    struct eb_refusal refusal;      /* of the pod to create */
     bool checked,
         lacks; /* what the next backup needs was checked; `result` says what is not there */
     json_t *containers, *volumes; /* of the pod to create */

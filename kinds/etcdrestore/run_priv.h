@@ -60,9 +60,9 @@ struct er {
     struct ec cluster; /* only what manifests need */
     int64_t now;
     const char *stalled;
-    char text[512];            /* of `stalled`, or of what the restore waits for */
-    char stuck[48];            /* the reason if a user may have to provide that */
-    struct eb_refusal refusal; /* of an object that the restore needs */
+    char text[512];                 /* of `stalled`, or of what the restore waits for */
+    char stuck[STW_POD_REASON_MAX]; /* the reason if a user may have to provide that */
+    struct eb_refusal refusal;      /* of an object that the restore needs */
     bool target_there, target_ours, target_ready;
     bool seeded; /* observed in this run */
     bool again;  /* the next step can run at once */

@@ -143,7 +143,7 @@ def test_article_etcdcluster_is_upgraded_and_runs(dbenv, cluster, namespace):
         assert "from 3.4.0 on" in said["message"]
         assert condition(one.get(), "Ready")["status"] == "False"
         one.patch(version=NEWER)
-        said = one.wait_condition("Degraded", "True", "ImagePull", seconds=AT_ONCE)
+        said = one.wait_condition("Degraded", "True", "ImagePullBackOff", seconds=AT_ONCE)
         assert f"quay.io/coreos/etcd:v{NEWER}" in said["message"]
         assert condition(one.get(), "Stalled").get("status") != "True"
     finally:
@@ -158,7 +158,7 @@ def test_article_etcdcluster_with_missing_image_recovers(dbenv, cluster, namespa
     cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=yaml.safe_dump(seed))
     one = etcdcluster.EtcdCluster(cluster, namespace, "example-etcd-cluster")
     try:
-        said = one.wait_condition("Degraded", "True", "ImagePull", seconds=AT_ONCE)
+        said = one.wait_condition("Degraded", "True", "ImagePullBackOff", seconds=AT_ONCE)
         assert f"quay.io/coreos/etcd:v{NEWER}" in said["message"]
         assert condition(one.get(), "Ready")["status"] == "False"
     finally:

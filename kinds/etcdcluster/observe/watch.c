@@ -5,7 +5,7 @@
  * of pods:  i IP   d node   h hash of the template   e version   c created (seconds)   z it has ended
  *   r its container runs or has run   y ready   g guarded   f forced   q refused an empty folder
  *   v labelled as a voter   l its log begins after its start
- *   w trouble (enum ec_trouble)   m the message of the kubelet or the scheduler
+ *   w trouble (enum ec_trouble)   x its reason   m the message of the kubelet or the scheduler
  * of claims:  k uid of the cluster   b bound   s requested size   z size of the volume   c its class
  *   m what its resize waits for   f its resize failed */
 #include "kinds/etcdcluster/observe/watch.h"
@@ -70,8 +70,10 @@ static void look_at_container(struct stw_json status, struct ec_pod_live *p)
         p->refused = false; /* with an empty folder it would have exited at once */
     }
     enum ec_trouble trouble = waits[stw_pod_wait_of(waiting)];
-    if (trouble != EC_TROUBLE_NONE)
+    if (trouble != EC_TROUBLE_NONE) {
         set_pod_trouble(p, trouble, stw_json_get(waiting, "message"));
+        stw_pod_reason(status, p->reason);
+    }
     if (p->trouble == EC_TROUBLE_CRASH && p->refused)
         stw_format(p->text, sizeof(p->text),
                    "its data folder is empty, and so etcd does not start");
@@ -89,6 +91,8 @@ static void look_at_scheduling(struct stw_json pod, struct ec_pod_live *p)
     set_pod_trouble(p, EC_TROUBLE_UNSCHEDULABLE, message);
     if (strstr(p->text, "ersistent") || strstr(p->text, "volume"))
         p->trouble = EC_TROUBLE_VOLUME;
+    stw_format(p->reason, sizeof(p->reason), "%s",
+               p->trouble == EC_TROUBLE_VOLUME ? STW_POD_REASON_VOLUME : STW_POD_REASON_NODE);
 }
 
 static void look_at_annotations(struct stw_json annotations, struct ec_pod_live *p)
@@ -202,6 +206,7 @@ static void project_pod(const struct stw_operator *op, struct stw_json pod, stru
     add_true(out, "v", p.voter);
     if (p.trouble != EC_TROUBLE_NONE) {
         stw_buf_addf(out, ",\"w\":%d", (int)p.trouble);
+        add_text_key(out, "x", p.reason);
         add_text_key(out, "m", p.text);
     }
     stw_buf_addc(out, '}');
@@ -318,6 +323,7 @@ int ec_pod_read(const char *text, size_t len, struct ec_pod_live *p)
     copy_text_key(root, "h", p->hash, sizeof(p->hash));
     copy_text_key(root, "n", p->inputs, sizeof(p->inputs));
     copy_text_key(root, "e", p->version, sizeof(p->version));
+    copy_text_key(root, "x", p->reason, sizeof(p->reason));
     copy_text_key(root, "m", p->text, sizeof(p->text));
     (void)stw_json_int(stw_json_get(root, "c"), &p->created);
     (void)stw_json_int(stw_json_get(root, "w"), &trouble);

@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "controller/controller.h"
+#include "kinds/common/pod.h"
 #include "kinds/etcdcluster/plan/view.h"
 
 struct ec_pod_live {
@@ -23,7 +24,7 @@ struct ec_pod_live {
     bool refused; /* etcd ends because its data folder is empty, and not for the first time */
     bool full;    /* etcd ended because its volume was full; only for `text` */
     enum ec_trouble trouble;
-    char text[256]; /* of the trouble */
+    char reason[STW_POD_REASON_MAX], text[256]; /* of the trouble */
 };
 struct ec_claim_live {
     char cluster[STW_KEY_LEN];

@@ -3,6 +3,7 @@
  * Parts of the plan: bootstrapping an EtcdCluster, and continuing with a single member on a user's
  * request. */
 #include "base/util.h"
+#include "kinds/common/pod.h"
 #include "kinds/etcdcluster/plan/facts.h"
 #include "kinds/etcdcluster/plan/facts_priv.h"
 #include "kinds/etcdcluster/plan/move_priv.h"
@@ -112,8 +113,8 @@ bool ec_plan_bootstrap(struct ec_plan *p)
     if (v->durable && !seed.claim)
         return ec_plan_act(p, EC_CREATE_CLAIM, &seed);
     if (seed.claim_going && seed.pod == EC_POD_ABSENT)
-        return ec_plan_wait(p, EC_PLAN_SOON_MS, "VolumePending", "volume claim %s is being deleted",
-                            name);
+        return ec_plan_wait(p, EC_PLAN_SOON_MS, STW_POD_REASON_VOLUME,
+                            "volume claim %s is being deleted", name);
     return seed_pod(p, &seed) || seed_up(p, &seed);
 }
 

@@ -27,7 +27,6 @@ enum ec_trouble {
     EC_TROUBLE_UNSCHEDULABLE,
     EC_TROUBLE_VOLUME,
     EC_TROUBLE_CRASH,
-    EC_TROUBLES
 };
 
 enum ec_data {

@@ -332,14 +332,6 @@ static void template_condition(const struct ec *e, struct stw_conditions *c)
         }
 }
 
-static const char *const trouble_reasons[] = {
-    [EC_TROUBLE_IMAGE] = "ImagePull",
-    [EC_TROUBLE_UNSCHEDULABLE] = "PodPending",
-    [EC_TROUBLE_VOLUME] = "VolumePending",
-    [EC_TROUBLE_CRASH] = "CrashLoop",
-};
-static_assert(STW_COUNT(trouble_reasons) == EC_TROUBLES, "one reason for each trouble");
-
 static bool is_action_overdue(const struct ec *e)
 {
     const struct ec_action *a = &e->state.action;
@@ -356,8 +348,9 @@ bool ec_is_degraded(const struct ec *e, const char **ret_reason, char *text, siz
                    ec_kind_names[e->state.action.kind], e->state.action.member,
                    (long long)ec_action_limit(e));
     } else if (m) {
-        *ret_reason = trouble_reasons[m->trouble];
-        stw_format(text, size, "pod %s: %s", m->name, e->details[ec_index(e, m->name)].pod.text);
+        const struct ec_pod_live *pod = &e->details[ec_index(e, m->name)].pod;
+        *ret_reason = pod->reason;
+        stw_format(text, size, "pod %s: %s", m->name, pod->text);
     }
     return overdue || m;
 }

@@ -186,6 +186,11 @@ def waiting(name, reason, message):
         waiting("snapshot", "ErrImagePull", "steward/agent:none: not found")]}),
     ("CrashLoopBackOff", 'container "mesh-init"', {"initContainerStatuses": [
         waiting("mesh-init", "CrashLoopBackOff", "back-off 10s restarting")]}),
+    ("OOMKilled", 'container "mesh-init"', {"initContainerStatuses": [
+        {**waiting("mesh-init", "CrashLoopBackOff", "back-off 10s restarting"),
+         "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}]}),
+    ("SecretNotFound", 'secret "proxy" not found', {"initContainerStatuses": [
+        waiting("mesh-init", "CreateContainerConfigError", 'secret "proxy" not found')]}),
 ])
 def test_pod_that_does_not_start_is_reported_at_once(steward_, installed, volume, reason, text, status):
     set_status(installed, volume.apply().wait_pod(), phase="Pending", **status)

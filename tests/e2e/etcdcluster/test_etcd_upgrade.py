@@ -50,8 +50,8 @@ def test_cluster_without_data_may_change_to_any_version(stage):
     """It has no data: any version may follow, also one that is not one step away."""
     one = stage.etcd("typo")
     one.apply(size=1, version="3.7.97")
-    one.wait_condition("Degraded", "True", "ImagePull")
-    one.wait_condition("Ready", "False", "ImagePull")
+    one.wait_condition("Degraded", "True", "ImagePullBackOff")
+    one.wait_condition("Ready", "False", "ImagePullBackOff")
     assert one.status()["neverRan"]
     one.patch(version=ecs.version(NEW))
     one.wait_settled(1, version=ecs.version(NEW))

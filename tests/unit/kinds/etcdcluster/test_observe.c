@@ -22,6 +22,7 @@
 #define FULL                                                                                       \
     "\"terminated\":{\"exitCode\":1,\"message\":\"write /var/etcd/data/member/snap/db: no space "  \
     "left on device\"}"
+#define KILLED "\"terminated\":{\"exitCode\":137,\"reason\":\"OOMKilled\"}"
 #define CRASHED "\"terminated\":{\"exitCode\":2,\"message\":\"panic\"}"
 
 static void read_pod(const char *object, struct ec_pod_live *ret)
@@ -39,42 +40,51 @@ static void test_pod_is_read_as_running_ended_or_in_trouble(void **state)
         const char *pod;
         bool ran, ended, refused;
         enum ec_trouble trouble;
+        const char *reason;
     } cases[] = {
-        {POD("{\"phase\":\"Pending\"}"), false, false, false, EC_TROUBLE_NONE},
-        {POD(CONTAINER(0, "\"running\":{}", "")), true, false, false, EC_TROUBLE_NONE},
-        {POD("{\"phase\":\"Failed\"}"), false, true, false, EC_TROUBLE_NONE},
-        {POD("{\"phase\":\"Succeeded\"}"), false, true, false, EC_TROUBLE_NONE},
+        {POD("{\"phase\":\"Pending\"}"), false, false, false, EC_TROUBLE_NONE, ""},
+        {POD(CONTAINER(0, "\"running\":{}", "")), true, false, false, EC_TROUBLE_NONE, ""},
+        {POD("{\"phase\":\"Failed\"}"), false, true, false, EC_TROUBLE_NONE, ""},
+        {POD("{\"phase\":\"Succeeded\"}"), false, true, false, EC_TROUBLE_NONE, ""},
         {POD(CONTAINER(0, "\"waiting\":{\"reason\":\"ImagePullBackOff\"}", "")), false, false,
-         false, EC_TROUBLE_IMAGE},
+         false, EC_TROUBLE_IMAGE, "ImagePullBackOff"},
+        {POD(CONTAINER(0, "\"waiting\":{\"reason\":\"ErrImagePull\"}", "")), false, false, false,
+         EC_TROUBLE_IMAGE, "ImagePullBackOff"},
+        {POD(CONTAINER(0, "\"waiting\":{\"reason\":\"InvalidImageName\"}", "")), false, false,
+         false, EC_TROUBLE_IMAGE, "InvalidImageName"},
+        {POD(CONTAINER(0, "\"waiting\":{\"reason\":\"CreateContainerError\"}", "")), false, false,
+         false, EC_TROUBLE_CRASH, "CreateContainerError"},
+        {POD(CONTAINER(9, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", KILLED)), true, false,
+         false, EC_TROUBLE_CRASH, "OOMKilled"},
         {POD(CONTAINER(0, "\"waiting\":{\"reason\":\"ContainerCreating\"}", "")), false, false,
-         false, EC_TROUBLE_NONE},
+         false, EC_TROUBLE_NONE, ""},
         /* A crash for another reason does not mean lost data, however often it happens. */
         {POD(CONTAINER(9, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", CRASHED)), true, false,
-         false, EC_TROUBLE_CRASH},
+         false, EC_TROUBLE_CRASH, "CrashLoopBackOff"},
         /* Once may be a volume that was late. */
         {POD(CONTAINER(1, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", REFUSED)), true, false,
-         false, EC_TROUBLE_CRASH},
+         false, EC_TROUBLE_CRASH, "CrashLoopBackOff"},
         {POD(CONTAINER(2, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", REFUSED)), true, false,
-         true, EC_TROUBLE_CRASH},
-        {POD(CONTAINER(2, REFUSED, "")), true, false, true, EC_TROUBLE_NONE},
+         true, EC_TROUBLE_CRASH, "CrashLoopBackOff"},
+        {POD(CONTAINER(2, REFUSED, "")), true, false, true, EC_TROUBLE_NONE, ""},
         /* A learner that has joined with its third start; and one that has crashed since. */
-        {POD(CONTAINER(2, "\"running\":{}", REFUSED)), true, false, false, EC_TROUBLE_NONE},
-        {POD(CONTAINER(2, CRASHED, REFUSED)), true, false, false, EC_TROUBLE_NONE},
+        {POD(CONTAINER(2, "\"running\":{}", REFUSED)), true, false, false, EC_TROUBLE_NONE, ""},
+        {POD(CONTAINER(2, CRASHED, REFUSED)), true, false, false, EC_TROUBLE_NONE, ""},
         {POD("{\"conditions\":[{\"type\":\"PodScheduled\",\"reason\":\"Unschedulable\",\"message\":"
              "\"0/1 nodes: Insufficient cpu\"}]}"),
-         false, false, false, EC_TROUBLE_UNSCHEDULABLE},
+         false, false, false, EC_TROUBLE_UNSCHEDULABLE, "Unschedulable"},
         {POD("{\"conditions\":[{\"type\":\"PodScheduled\",\"reason\":\"Unschedulable\",\"message\":"
              "\"pod has unbound immediate PersistentVolumeClaims\"}]}"),
-         false, false, false, EC_TROUBLE_VOLUME},
+         false, false, false, EC_TROUBLE_VOLUME, "VolumePending"},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         struct ec_pod_live p;
         read_pod(cases[i].pod, &p);
         if (p.ran != cases[i].ran || p.ended != cases[i].ended || p.refused != cases[i].refused ||
-            p.trouble != cases[i].trouble)
-            fail_msg("%s: ran %d ended %d refused %d trouble %d", cases[i].pod, p.ran, p.ended,
-                     p.refused, (int)p.trouble);
+            p.trouble != cases[i].trouble || !stw_streq(p.reason, cases[i].reason))
+            fail_msg("%s: ran %d ended %d refused %d trouble %d %s", cases[i].pod, p.ran, p.ended,
+                     p.refused, (int)p.trouble, p.reason);
         assert_true(p.guarded);
     }
 }

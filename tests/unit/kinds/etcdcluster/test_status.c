@@ -339,12 +339,12 @@ static void test_trouble_of_pods_is_a_condition(void **state)
 {
     static const struct {
         enum ec_trouble trouble;
-        const char *want;
+        const char *reason, *want;
     } cases[] = {
-        {EC_TROUBLE_IMAGE, "True/ImagePull"},
-        {EC_TROUBLE_UNSCHEDULABLE, "True/PodPending"},
-        {EC_TROUBLE_VOLUME, "True/VolumePending"},
-        {EC_TROUBLE_CRASH, "True/CrashLoop"},
+        {EC_TROUBLE_IMAGE, "ImagePullBackOff", "True/ImagePullBackOff"},
+        {EC_TROUBLE_UNSCHEDULABLE, "Unschedulable", "True/Unschedulable"},
+        {EC_TROUBLE_VOLUME, "VolumePending", "True/VolumePending"},
+        {EC_TROUBLE_CRASH, "CrashLoopBackOff", "True/CrashLoopBackOff"},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
@@ -353,6 +353,7 @@ static void test_trouble_of_pods_is_a_condition(void **state)
         scene_init(&s, SPEC, LATCHED);
         silence(&s, 2);
         s.f.e->view.members[2].trouble = cases[i].trouble;
+        stw_format(s.f.e->details[2].pod.reason, STW_POD_REASON_MAX, "%s", cases[i].reason);
         s.f.e->move = (struct ec_move){.act = EC_WAIT, .reason = "MembersUnready"};
         judge(&s);
         assert_condition(&s, "Degraded", cases[i].want);
