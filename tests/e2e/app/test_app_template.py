@@ -98,19 +98,56 @@ def test_changed_template_removes_old_fields(controller, installed, namespace):
 @pytest.mark.oldest("refusals of an apply: paths, and members that the server does not know")
 def test_server_refusal_names_the_field_of_the_app(controller, installed, namespace):
     """What this version of steward passes on is refused by the server with a path in the child."""
-    def refused(container, text):
-        installed.apply(app.manifest("web", namespace, podTemplate={"spec": {"containers": [
-            {"name": "side", "image": "side:1", **container}]}}))
+    def refused(text, child="Deployment", **spec):
+        installed.apply(app.manifest("web", namespace, **spec))
         generation = installed.get(app.KIND, "web", namespace)["metadata"]["generation"]
         stalled = installed.wait_for(app.KIND, "web", namespace, lambda o: condition(
             o, "Stalled").get("observedGeneration") == generation)
         message = condition(stalled, "Stalled")["message"]
-        assert message.startswith('Deployment "web" could not be written') and text in message
+        assert message.startswith(f'{child} "web" could not be written') and text in message, message
         assert "spec.template" not in message
 
-    refused({"fromTheFuture": 1}, "spec.podTemplate.spec.containers[0].fromTheFuture: field not declared")
-    refused({"volumeMounts": [{"name": "none", "mountPath": "/x"}]},
-            'spec.podTemplate.spec.containers[0].volumeMounts[0].name: Not found: "none"')
+    def side(**container):
+        return {"spec": {"containers": [{"name": "side", "image": "side:1", **container}]}}
+
+    unknown = {"fromTheFuture": {"a": 1}}
+    refused("spec.podTemplate.spec.containers[0].fromTheFuture: field not declared",
+            podTemplate=side(fromTheFuture=1))
+    refused('spec.podTemplate.spec.containers[0].volumeMounts[0].name: Not found: "none"',
+            podTemplate=side(volumeMounts=[{"name": "none", "mountPath": "/x"}]))
+    refused("spec.podTemplate.fromTheFuture: field not declared", podTemplate=unknown)
+    refused("spec.podTemplate.metadata.fromTheFuture: field not declared", podTemplate={"metadata": unknown})
+    refused("spec.podTemplate.spec.fromTheFuture: field not declared", podTemplate={"spec": unknown})
+    refused("spec.tolerations[0].fromTheFuture: field not declared", tolerations=[unknown])
+    refused("spec.securityContext.fromTheFuture: field not declared", securityContext=unknown)
+    refused("spec.resources.fromTheFuture: field not declared",
+            resources={"limits": {"memory": "64Mi"}, **unknown})
+    refused("spec.strategy.fromTheFuture: field not declared", strategy=unknown)
+    refused("spec.strategy.rollingUpdate.fromTheFuture: field not declared",
+            strategy={"rollingUpdate": unknown})
+    refused("spec.autoscaling.metrics[0].type: ", child="HorizontalPodAutoscaler",
+            autoscaling={"enabled": True, "maxReplicas": 2, "metrics": [{"type": "FromTheFuture"}]})
+    installed.apply(app.manifest("web", namespace))
+    app.wait_condition(installed, "web", namespace, "Available", "MinimumReplicasUnavailable")
+
+
+def test_resources_of_the_whole_pod(controller, installed, namespace):
+    if installed.minor() < 34:
+        pytest.skip("pods have no resources of their own before 1.34")
+    limits = {"cpu": "1", "memory": "128Mi"}
+    app.create_ready(installed, "web", namespace, podTemplate={"spec": {
+        "resources": {"requests": {"cpu": "500m", "memory": "64Mi"}, "limits": limits}}})
+    assert template(installed, namespace)["spec"]["resources"] == {
+        "requests": {"cpu": "500m", "memory": "64Mi"}, "limits": limits}
+    requests = stw.quiet_requests(installed, namespace)
+    installed.patch(app.KIND, "web", namespace,
+                    {"metadata": {"annotations": {"steward.dev/reconcile-at": "now"}}})
+    wait.stays("no other request", lambda: [
+        r for r in stw.requests(installed, namespace) if r not in requests
+        and "deployments" in r[1]] == [], 3, every=0.5)
+    installed.patch(app.KIND, "web", namespace, {"spec": {"replicas": 1}})
+    [pod] = app.wait_pods(installed, "web", namespace, 1)
+    assert pod["spec"]["resources"]["limits"] == limits
 
 
 def test_drift_in_a_sidecar_is_repaired(controller, installed, namespace):
