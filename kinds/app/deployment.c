@@ -91,12 +91,17 @@ static json_t *read_share_or_default(struct stw_json given, json_t *otherwise)
 
 static json_t *build_rollout_strategy(const struct app *a)
 {
+    json_t *strategy;
     if (app_recreates(&a->spec))
-        return stw_tree_pack("{s:s}", "type", APP_RECREATE);
-    return stw_tree_pack(
-        "{s:s,s:{s:o,s:o}}", "type", "RollingUpdate", "rollingUpdate", "maxSurge",
-        read_share_or_default(a->spec.strategy.max_surge, json_string(APP_MAX_SURGE)),
-        "maxUnavailable", read_share_or_default(a->spec.strategy.max_unavailable, json_integer(0)));
+        strategy = stw_tree_pack("{s:s}", "type", APP_RECREATE);
+    else
+        strategy = stw_tree_pack(
+            "{s:s,s:{s:o,s:o}}", "type", "RollingUpdate", "rollingUpdate", "maxSurge",
+            read_share_or_default(a->spec.strategy.max_surge, json_string(APP_MAX_SURGE)),
+            "maxUnavailable",
+            read_share_or_default(a->spec.strategy.max_unavailable, json_integer(0)));
+    app_merge_strategy(a, strategy);
+    return strategy;
 }
 
 json_t *app_deployment(const struct app *a)

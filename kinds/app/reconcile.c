@@ -55,6 +55,7 @@ static const struct stw_origin of_deployment[] = {
     {TEMPLATE ".spec", "spec"}, /* affinity, tolerations and others have the same names */
     {TEMPLATE, "spec.podTemplate"},
     {"spec.strategy.rollingUpdate", "spec.strategy"},
+    {"spec.strategy", "spec.strategy"}, /* what steward does not know has the same name */
     {"spec.progressDeadlineSeconds", "spec.strategy.progressDeadlineSeconds"},
     {"spec.minReadySeconds", "spec.strategy.minReadySeconds"},
     {"spec.revisionHistoryLimit", "spec.strategy.revisionHistoryLimit"},

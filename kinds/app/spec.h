@@ -96,6 +96,8 @@ bool app_metric_is(struct stw_json metric, const char *resource);
 bool app_has_metrics_port(const struct app_spec *app);
 /* A rollout ends the old pods before it starts new ones. */
 bool app_recreates(const struct app_spec *app);
+/* The members of spec.strategy that steward knows, ended by NULL. */
+extern const char *const app_strategy_members[];
 /* How many of `replicas` pods may be unavailable during a rollout. */
 int64_t app_max_unavailable(const struct app_spec *app, int64_t replicas);
 

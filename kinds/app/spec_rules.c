@@ -319,13 +319,30 @@ static struct share unavailable_of(const struct app_spec *app)
     return share_of(app->strategy.max_unavailable, (struct share){.good = true});
 }
 
-static void check_strategy(const struct app_spec *app, struct stw_findings *f)
+const char *const app_strategy_members[] = {"type",
+                                            "maxSurge",
+                                            "maxUnavailable",
+                                            "progressDeadlineSeconds",
+                                            "minReadySeconds",
+                                            "revisionHistoryLimit",
+                                            NULL};
+
+static void check_strategy(const struct stw_admission *a, const struct app_spec *app,
+                           struct stw_findings *f)
 {
+    static const char *const shares[] = {"maxSurge", "maxUnavailable"};
+    char at[64];
     struct share surge = surge_of(app), unavailable = unavailable_of(app);
     const char *shape = APP_SHARE_FORM;
     if (!surge.good)
         stw_findings_at(f, "spec.strategy.maxSurge", STW_INVALID, app->strategy.max_surge, "%s",
                         shape);
+    for (size_t i = 0; i < STW_COUNT(shares); i++) {
+        stw_format(at, sizeof(at), "spec.strategy.rollingUpdate.%s", shares[i]);
+        if (stw_json_there(stw_json_path(a->object, at)))
+            stw_findings_add(f, at, STW_FORBIDDEN, NULL, "is set by steward from spec.strategy.%s",
+                             shares[i]);
+    }
     if (!unavailable.good)
         stw_findings_at(f, "spec.strategy.maxUnavailable", STW_INVALID,
                         app->strategy.max_unavailable, "%s", shape);
@@ -427,7 +444,7 @@ void app_validate(const struct stw_admission *a, const void *spec, const void *o
     stw_core_check_annotations(app->service.annotations, "spec.service.annotations", f);
     check_metrics_labels(app->metrics.labels, f);
     check_env(app, f);
-    check_strategy(app, f);
+    check_strategy(a, app, f);
     stw_check_time_zone(a, "spec.restartOnChange.timeZone", app->restart.time_zone, f);
     (void)stw_check_windows("spec.restartOnChange.windows", app->restart.windows, f);
     app_check_template(app, f);

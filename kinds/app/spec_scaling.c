@@ -33,7 +33,6 @@ static const struct metric_target {
     {"Value", "value", VALUE},
     {"AverageValue", "averageValue", AVERAGE_VALUE},
 };
-static_assert(STW_COUNT(sources) == APP_METRIC_TYPES, "a source for each type");
 static_assert(STW_COUNT(targets) == APP_TARGET_TYPES, "a field for each target");
 
 static void check_positive(struct stw_json value, const char *path, struct stw_findings *f)
@@ -97,6 +96,23 @@ static void check_source(const struct source *s, struct stw_json metric, uint32_
     check_metric_target(s, stw_json_get(source, "target"), at, f);
 }
 
+/* A later Kubernetes may have more types. */
+static void warn_of_type(struct stw_json metric, uint32_t index, struct stw_findings *f)
+{
+    struct stw_json type = stw_json_get(metric, "type");
+    char name[64];
+    for (size_t i = 0; i < STW_COUNT(sources); i++)
+        if (stw_json_is(type, sources[i].type))
+            return;
+    if (stw_json_type(type) != STW_JSON_STRING || stw_json_size(type) == 0)
+        return;
+    stw_json_cut(type, name, sizeof(name));
+    stw_findings_warn(f,
+                      METRICS "[%u].type: unknown type \"%s\", which is passed on unchanged; known "
+                              "are Resource, ContainerResource, Pods, Object, External",
+                      index, name);
+}
+
 bool app_metric_is(struct stw_json metric, const char *resource)
 {
     struct stw_json of = stw_json_get(metric, "resource");
@@ -141,6 +157,7 @@ void app_check_metrics(const struct app_spec_autoscaling *s, struct stw_findings
             return;
         for (size_t i = 0; i < STW_COUNT(sources); i++)
             check_source(&sources[i], metric, index, f);
+        warn_of_type(metric, index, f);
         check_repeated(metric, index, "cpu", "targetCPUUtilizationPercentage", &cpu, f);
         check_repeated(metric, index, "memory", "targetMemoryUtilizationPercentage", &memory, f);
         index++;

@@ -47,26 +47,6 @@ static void refuse_own(struct stw_json object, const struct own *all, const char
     }
 }
 
-/* Only these members are allowed. */
-static void check_members(struct stw_json object, const char *const *allowed, const char *path,
-                          const char *message, struct stw_findings *f)
-{
-    struct stw_json key, value;
-    stw_json_foreach (object, key, value) {
-        char name[128], at[256];
-        const char *const *one = allowed;
-        if (stw_findings_spent(f))
-            return;
-        while (*one && !stw_json_is(key, *one))
-            one++;
-        if (*one || !stw_json_there(value))
-            continue;
-        stw_json_cut(key, name, sizeof(name));
-        stw_format(at, sizeof(at), "%s.%s", path, name);
-        stw_findings_add(f, at, STW_FORBIDDEN, NULL, "%s", message);
-    }
-}
-
 /* --- metadata */
 
 static const char *const own_labels[] = {"app",
@@ -108,11 +88,29 @@ static void check_keys(struct stw_json map, const char *const *own, bool prefixe
 
 static void check_metadata(struct stw_json metadata, struct stw_findings *f)
 {
-    static const char *const members[] = {"labels", "annotations", NULL};
+    /* Members of metadata that a pod gets from elsewhere, or that the server sets. */
+    static const char *const others[] = {"name",
+                                         "generateName",
+                                         "namespace",
+                                         "selfLink",
+                                         "uid",
+                                         "resourceVersion",
+                                         "generation",
+                                         "creationTimestamp",
+                                         "deletionTimestamp",
+                                         "deletionGracePeriodSeconds",
+                                         "ownerReferences",
+                                         "finalizers",
+                                         "clusterName",
+                                         "managedFields"};
     struct stw_json labels = stw_json_get(metadata, "labels");
     struct stw_json annotations = stw_json_get(metadata, "annotations");
-    check_members(metadata, members, TEMPLATE ".metadata", "only labels and annotations can be set",
-                  f);
+    for (size_t i = 0; i < STW_COUNT(others); i++) {
+        char at[128];
+        stw_format(at, sizeof(at), TEMPLATE ".metadata.%s", others[i]);
+        if (stw_json_there(stw_json_get(metadata, others[i])))
+            stw_findings_add(f, at, STW_FORBIDDEN, NULL, "only labels and annotations can be set");
+    }
     check_keys(labels, own_labels, false, TEMPLATE ".metadata.labels", APP_BY_STEWARD, f);
     stw_core_check_labels(labels, TEMPLATE ".metadata.labels", f);
     check_keys(annotations, own_annotations, true, TEMPLATE ".metadata.annotations",
@@ -222,10 +220,8 @@ static void check_containers(const struct app_spec *app, struct stw_json spec, c
 
 void app_check_template(const struct app_spec *app, struct stw_findings *f)
 {
-    static const char *const members[] = {"metadata", "spec", NULL};
     static const char *const lists[] = {"containers", "initContainers", "volumes"};
     struct stw_json spec = stw_json_get(app->pod_template, "spec");
-    check_members(app->pod_template, members, TEMPLATE, "only metadata and spec can be set", f);
     check_metadata(stw_json_get(app->pod_template, "metadata"), f);
     refuse_own(spec, own_pod, TEMPLATE ".spec", f);
     if (stw_json_there(stw_json_get(spec, "ephemeralContainers")))

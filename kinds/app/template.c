@@ -122,3 +122,11 @@ void app_merge_template(const struct app *a, json_t *template)
     merge_map(template, over);
     complete_pod(a, json_object_get(template, "spec"));
 }
+
+void app_merge_strategy(const struct app *a, json_t *strategy)
+{
+    json_auto_t *over = stw_manifest_tree(stw_json_path(a->object.root, "spec.strategy"));
+    for (const char *const *own = app_strategy_members; over && *own; own++)
+        (void)json_object_del(over, *own);
+    merge_map(strategy, over);
+}

@@ -63,8 +63,10 @@ struct stw_field {
     const struct stw_cel *cel; /* what `check` refuses, in CEL; or NULL */
     int64_t cel_max; /* STRING, TEXT without a range: the most characters that C accepts; or 0 */
     const struct stw_field *fields; /* OBJECT, RAW */
-    bool open; /* RAW with `fields`: other members are preserved too, and a warning names them */
-    const struct stw_field *known; /* RAW without `fields`: member types; others are accepted */
+    bool
+        open; /* OBJECT, RAW with `fields`: other members are preserved too, and a warning names them */
+    const struct stw_field *known; /* RAW without `fields`: types of all members that are known; a
+                                    * warning names others */
     const struct stw_field *item;  /* LIST, MAP: one row; its name is "" */
     size_t offset;                 /* into the struct of the table */
 };

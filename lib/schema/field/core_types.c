@@ -2,7 +2,8 @@
  *
  * Types of the members of core/v1 that kinds pass on unchanged.  For a wrong type in a child, the
  * API server returns a 500 with a message about patches; at admission the field can be named.
- * Members that are not listed here are accepted: a later Kubernetes may know them. */
+ * Each list has all members of its type in Kubernetes 1.37.  Others are accepted with a warning: a later
+ * Kubernetes may know them.  ANY is a type that has no list: nothing in it is judged. */
 #include "schema/core.h"
 
 #define STRING(name_)                                                                              \
@@ -20,6 +21,14 @@
 #define OBJECT(name_, rows)                                                                        \
     {                                                                                              \
         .name = (name_), .type = STW_T_RAW, .known = (rows)                                        \
+    }
+#define ANY(name_)                                                                                 \
+    {                                                                                              \
+        .name = (name_), .type = STW_T_RAW                                                         \
+    }
+#define PORT                                                                                       \
+    {                                                                                              \
+        .name = "port", .type = STW_T_INT_OR_STRING                                                \
     }
 #define LIST(name_, item_)                                                                         \
     {                                                                                              \
@@ -197,6 +206,7 @@ static const struct stw_field any_item = {.name = "", .type = STW_T_RAW};
 static const struct stw_field resources_rows[] = {
     {.name = "limits", .type = STW_T_MAP, .item = &quantity_item},
     {.name = "requests", .type = STW_T_MAP, .item = &quantity_item},
+    LIST("claims", any_item),
     {0},
 };
 
@@ -220,16 +230,24 @@ static const struct stw_field env_from_rows[] = {
 static const struct stw_field env_from = {.name = "", .type = STW_T_RAW, .known = env_from_rows};
 
 static const struct stw_field mount_rows[] = {
-    STRING("name"),        STRING("mountPath"), STRING("subPath"),
-    STRING("subPathExpr"), BOOL("readOnly"),    {0},
+    STRING("name"),
+    STRING("mountPath"),
+    STRING("subPath"),
+    STRING("subPathExpr"),
+    BOOL("readOnly"),
+    STRING("recursiveReadOnly"),
+    STRING("mountPropagation"),
+    STRINGS("bindMountOptions"),
+    {0},
 };
 static const struct stw_field mount = {.name = "", .type = STW_T_RAW, .known = mount_rows};
 
 static const struct stw_field http_rows[] = {
-    STRING("path"), STRING("host"), STRING("scheme"), LIST("httpHeaders", any_item), {0}};
+    STRING("path"),     PORT, STRING("host"), STRING("scheme"), LIST("httpHeaders", any_item),
+    STRING("protocol"), {0}};
 static const struct stw_field exec_rows[] = {STRINGS("command"), {0}};
-static const struct stw_field tcp_rows[] = {STRING("host"), {0}};
-static const struct stw_field grpc_rows[] = {INT("port"), STRING("service"), {0}};
+static const struct stw_field tcp_rows[] = {PORT, STRING("host"), {0}};
+static const struct stw_field grpc_rows[] = {INT("port"), STRING("service"), STRING("mode"), {0}};
 static const struct stw_field probe_rows[] = {
     OBJECT("httpGet", http_rows),
     OBJECT("exec", exec_rows),
@@ -243,8 +261,20 @@ static const struct stw_field probe_rows[] = {
     INT("terminationGracePeriodSeconds"),
     {0},
 };
+static const struct stw_field sleep_rows[] = {INT("seconds"), {0}};
+static const struct stw_field handler_rows[] = {
+    OBJECT("httpGet", http_rows),
+    OBJECT("exec", exec_rows),
+    OBJECT("tcpSocket", tcp_rows),
+    OBJECT("sleep", sleep_rows),
+    {0},
+};
 static const struct stw_field lifecycle_rows[] = {
-    OBJECT("postStart", probe_rows), OBJECT("preStop", probe_rows), {0}};
+    OBJECT("postStart", handler_rows),
+    OBJECT("preStop", handler_rows),
+    STRING("stopSignal"),
+    {0},
+};
 
 static const struct stw_field container_rows[] = {
     STRING("name"),
@@ -252,6 +282,13 @@ static const struct stw_field container_rows[] = {
     STRING("imagePullPolicy"),
     STRING("workingDir"),
     STRING("restartPolicy"),
+    LIST("restartPolicyRules", any_item),
+    LIST("resizePolicy", any_item),
+    STRING("terminationMessagePath"),
+    STRING("terminationMessagePolicy"),
+    BOOL("stdin"),
+    BOOL("stdinOnce"),
+    BOOL("tty"),
     STRINGS("command"),
     STRINGS("args"),
     FEW("ports", port, 100),
@@ -269,7 +306,40 @@ static const struct stw_field container_rows[] = {
 };
 static const struct stw_field container = {.name = "", .type = STW_T_RAW, .known = container_rows};
 
-static const struct stw_field volume_rows[] = {STRING("name"), {0}};
+static const struct stw_field volume_rows[] = {
+    STRING("name"),
+    ANY("hostPath"),
+    ANY("emptyDir"),
+    ANY("gcePersistentDisk"),
+    ANY("awsElasticBlockStore"),
+    ANY("gitRepo"),
+    ANY("secret"),
+    ANY("nfs"),
+    ANY("iscsi"),
+    ANY("glusterfs"),
+    ANY("persistentVolumeClaim"),
+    ANY("rbd"),
+    ANY("flexVolume"),
+    ANY("cinder"),
+    ANY("cephfs"),
+    ANY("flocker"),
+    ANY("downwardAPI"),
+    ANY("fc"),
+    ANY("azureFile"),
+    ANY("configMap"),
+    ANY("vsphereVolume"),
+    ANY("quobyte"),
+    ANY("azureDisk"),
+    ANY("photonPersistentDisk"),
+    ANY("projected"),
+    ANY("portworxVolume"),
+    ANY("scaleIO"),
+    ANY("storageos"),
+    ANY("csi"),
+    ANY("ephemeral"),
+    ANY("image"),
+    {0},
+};
 static const struct stw_field volume = {.name = "", .type = STW_T_RAW, .known = volume_rows};
 
 static const struct stw_field pod_rows[] = {
@@ -299,11 +369,42 @@ static const struct stw_field pod_rows[] = {
     LIST("topologySpreadConstraints", stw_core_spread),
     INT("terminationGracePeriodSeconds"),
     LIST("ephemeralContainers", any_item),
+    STRING("restartPolicy"),
+    INT("activeDeadlineSeconds"),
+    STRING("hostname"),
+    STRING("hostnameOverride"),
+    STRING("subdomain"),
+    BOOL("setHostnameAsFQDN"),
+    BOOL("hostUsers"),
+    INT("priority"),
+    STRING("preemptionPolicy"),
+    ANY("dnsConfig"),
+    LIST("readinessGates", any_item),
+    LIST("schedulingGates", any_item),
+    LIST("resourceClaims", any_item),
+    LIST("evictionResponders", any_item),
+    ANY("schedulingGroup"),
+    {.name = "overhead", .type = STW_T_MAP, .item = &quantity_item},
+    ANY("os"),
     {0},
 };
 static const struct stw_field template_metadata_rows[] = {
     {.name = "labels", .type = STW_T_MAP, .item = &stw_core_label_item},
     {.name = "annotations", .type = STW_T_MAP, .item = &stw_core_text_item},
+    STRING("name"),
+    STRING("generateName"),
+    STRING("namespace"),
+    STRING("selfLink"),
+    STRING("uid"),
+    STRING("resourceVersion"),
+    INT("generation"),
+    STRING("creationTimestamp"),
+    STRING("deletionTimestamp"),
+    INT("deletionGracePeriodSeconds"),
+    LIST("ownerReferences", any_item),
+    STRINGS("finalizers"),
+    STRING("clusterName"),
+    LIST("managedFields", any_item),
     {0},
 };
 

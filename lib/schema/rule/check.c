@@ -166,11 +166,22 @@ static void check_quantity(struct checker *c, const struct stw_path *p, const st
 static void check_known(struct checker *c, const struct stw_path *at, const struct stw_field *rows,
                         struct stw_json object)
 {
+    struct stw_json key, value;
+    uint32_t known = 0;
     for (const struct stw_field *row = rows; row->name && !stw_findings_spent(c->f); row++) {
         struct stw_path p = {.up = at, .name = row->name};
-        struct stw_json value = stw_json_get(object, row->name);
+        value = stw_json_get(object, row->name);
+        known += stw_json_type(value) != STW_JSON_ABSENT;
         if (stw_json_there(value))
             check_value(c, &p, row, value);
+    }
+    if (known == stw_json_size(object))
+        return;
+    stw_json_foreach (object, key, value) {
+        if (stw_findings_spent(c->f))
+            return;
+        if (!stw_fields_have(rows, key))
+            stw_check_unknown(at, rows, key, true, c->f);
     }
 }
 

@@ -64,7 +64,7 @@ static const struct stw_field *find_row(const struct stw_field *rows, const char
 static const struct stw_field *members_of(const struct stw_field *row, bool *ret_open)
 {
     bool raw = row->type == STW_T_RAW, has_fields = row->type == STW_T_OBJECT || raw;
-    *ret_open = row->type == STW_T_MAP || (raw && (row->open || !row->fields));
+    *ret_open = row->type == STW_T_MAP || (has_fields && (row->open || (raw && !row->fields)));
     return has_fields ? row->fields : NULL;
 }
 
