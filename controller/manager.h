@@ -52,6 +52,8 @@ bool stw_manager_alive(struct stw_manager *m, char *why,
                        size_t why_size); /* no reconcile hangs > 10 min */
 /* In shadow mode: every object has been reconciled, and no change is waiting. */
 bool stw_manager_settled(struct stw_manager *m);
+/* The clock of the configuration was moved by a test: runs that are due by it begin now.  On any thread. */
+void stw_manager_clock_moved(struct stw_manager *m);
 /* Objects whose last run failed, or in shadow mode depended on what is not asked; returns the number
  * of others that were not kept (queue/failures.h). */
 struct stw_failure;

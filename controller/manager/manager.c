@@ -461,6 +461,12 @@ int stw_manager_start(struct stw_manager *m, struct stw_error *err)
     return 0;
 }
 
+void stw_manager_clock_moved(struct stw_manager *m)
+{
+    for (uint32_t i = 0; i < m->pool_count; i++)
+        stw_queue_clock_moved(m->pools[i].queue);
+}
+
 /* The API server may have to call our webhook to list the objects of such a kind, and through a
  * Service it calls only replicas that are ready. */
 static bool is_converted(const struct stw_manager *m, const struct stw_resource *resource)

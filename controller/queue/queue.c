@@ -402,6 +402,12 @@ char *stw_queue_get(struct stw_queue *q)
     return key;
 }
 
+void stw_queue_clock_moved(struct stw_queue *q)
+{
+    STW_LOCKED(&q->lock);
+    pthread_cond_broadcast(&q->wake);
+}
+
 char *stw_queue_try(struct stw_queue *q)
 {
     char *key = NULL;

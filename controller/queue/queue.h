@@ -51,6 +51,8 @@ int64_t stw_queue_due_ms(struct stw_queue *q, const char *key);
 bool stw_queue_is_working(struct stw_queue *q, const char *key);
 /* Blocks until a key is ready; the caller frees it.  NULL once the queue is shut. */
 char *stw_queue_get(struct stw_queue *q);
+/* The clock was moved: what is due by it is taken now. */
+void stw_queue_clock_moved(struct stw_queue *q);
 /* The same without blocking: NULL when nothing is due. */
 char *stw_queue_try(struct stw_queue *q);
 void stw_queue_done(struct stw_queue *q, const char *key);

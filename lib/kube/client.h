@@ -74,6 +74,8 @@ int stw_client_read(struct stw_client *c, const struct stw_request *req, stw_rea
  * PREFIX_client_dropped_total, a warning is logged at most once a minute, and false is returned.
  * Never blocks. */
 bool stw_client_submit(struct stw_client *c, const struct stw_request *req);
+/* Whether some of them still wait or are under way.  Any thread. */
+bool stw_client_is_submitting(struct stw_client *c);
 
 /* --- verbs.  They block the calling thread, which must not be the client's own (a callback of a
  * watch), up to the client's timeout.  What is passed is borrowed.  `ret` may be NULL; it gets the

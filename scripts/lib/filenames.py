@@ -19,6 +19,7 @@ ALLOWED = {
     ("docs/schema.md", "schema.h"),
     ("docs/schema.md", "schema.c"),
     ("docs/schema.md", "schema_kind.c"),
+    ("docs/library/testing.md", "more.c"),
     ("lib/sql/mysql/privileges.c", "sql/privilege.h"),
     ("src/cmd/meson.build", "cmd/build.h"),
     ("tests/runner/__main__.py", "tests/e2e/test_x.py"),

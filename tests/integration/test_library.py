@@ -34,13 +34,14 @@ def test_installed_files_are_complete(installed):
     """Both libraries, the headers and the pkg-config file; nothing of the program."""
     lib = installed.prefix / "lib"
     assert {path.name for path in lib.iterdir()} == {
-        "libsteward.a", "libsteward.so", "libsteward.so.0", "libsteward.so.0.1.0", "pkgconfig"}
+        "libsteward-test.a", "libsteward.a", "libsteward.so", "libsteward.so.0", "libsteward.so.0.1.0",
+        "pkgconfig"}
     assert "[libsteward.so.0]" in library.run("readelf", "-d", lib / "libsteward.so.0.1.0")
     assert not (installed.prefix / "bin").exists()
     listed = (paths.TOP / "include" / "headers.txt").read_text("utf-8").split()
     found = {path.relative_to(installed.prefix / "include" / "steward")
              for path in (installed.prefix / "include").rglob("*.h")}
-    assert len(found) == len(listed) + 5
+    assert len(found) == len(listed) + 6
     assert not [path for path in found if path.name.endswith("_priv.h")]
 
 
@@ -52,7 +53,7 @@ def test_library_exports_only_its_prefix(installed):
     assert "stw_queue_create" not in symbols  # not in a public header
 
 
-@pytest.mark.parametrize("header", ["base", "client", "kind", "controller", "operator"])
+@pytest.mark.parametrize("header", ["base", "client", "kind", "controller", "operator", "test"])
 def test_public_header_compiles_alone(installed, header, tmp_path):
     """An include of one of them compiles in another folder without warnings."""
     source = tmp_path / "user.c"
@@ -206,8 +207,65 @@ def test_new_project_builds_and_passes_its_tests(installed, steward_binary, tmp_
     installed.meson(project, build, compiler)
     said = library.run("meson", "test", "-C", build, "--no-rebuild", env=installed.env)
     counts = dict(re.findall(r"^(Ok|Expected Fail|Fail): +(\d+)", said, re.MULTILINE))
-    assert counts == {"Ok": "3", "Expected Fail": "1", "Fail": "0"}, said
+    assert counts == {"Ok": "4", "Expected Fail": "1", "Fail": "0"}, said
     library.run("meson", "compile", "-C", build, "manifests", env=installed.env)
     assert crd in (project / "config" / "crds.yaml").read_text("utf-8")
     for file in yaml.safe_load((project / "config" / "kustomization.yaml").read_text("utf-8"))["resources"]:
         assert all(yaml.safe_load_all((project / "config" / file).read_text("utf-8"))), file
+
+
+def test_the_page_about_tests(installed, steward_binary, tmp_path):
+    """docs/library/testing.md: its test, in a new project; and it fails when the operator does not do its work."""
+    page = (paths.TOP / "docs" / "library" / "testing.md").read_text("utf-8")
+    [source] = re.findall(r"^```c\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    [target] = re.findall(r"^```meson\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    project, build = tmp_path / "greeter", tmp_path / "build"
+    library.run(steward_binary, "new", "greeter", "example.org/v1/Greeting", f"--folder={project}")
+    (project / "tests" / "more.c").write_text(source, "utf-8")
+    with open(project / "tests" / "meson.build", "a", encoding="utf-8") as file:
+        file.write(target)
+    installed.meson(project, build)
+    said = library.run("meson", "test", "-C", build, "--no-rebuild", "more", "reconcile", env=installed.env)
+    assert re.search(r"^Ok: +2\b", said, re.MULTILINE), said
+    kind = project / "src" / "greeting.c"
+    kind.write_text(kind.read_text("utf-8").replace('"%s%s%s\\n"', '"%s%s%s"'), "utf-8")
+    library.run("ninja", "-C", build, env=installed.env)
+    done = subprocess.run(["meson", "test", "-C", build, "--no-rebuild", "--print-errorlogs", "more", "reconcile"],
+                          env={**os.environ, **installed.env}, capture_output=True, text=True, timeout=120,
+                          check=False)
+    assert re.search(r"^Fail: +2\b", done.stdout, re.MULTILINE), done.stdout
+    assert '"hello" != "hello\\n"' in done.stdout.replace("\n", "\\n")
+
+
+def test_the_tests_of_an_example(installed, tmp_path):
+    """examples/cronjob-lite: its schedule without a cluster."""
+    build = installed.meson(library.EXAMPLES / "cronjob-lite", tmp_path / "build")
+    said = library.run("meson", "test", "-C", build, "--no-rebuild", env=installed.env)
+    assert re.search(r"^Ok: +1\b", said, re.MULTILINE), said
+
+
+def test_no_operator_has_the_library_for_tests(installed, tmp_path):
+    """Neither libsteward nor a program has a function of it."""
+    program = installed.compile(tmp_path, REDIRECT / "redirect.c")
+    for file in (installed.prefix / "lib" / "libsteward.so", installed.prefix / "lib" / "libsteward.a", program):
+        assert "stw_test_" not in library.run("nm", file), file
+    own = library.run("nm", "--defined-only", installed.prefix / "lib" / "libsteward-test.a")
+    assert " T stw_test_begin" in own and " T stw_manager_create" not in own
+
+
+@pytest.mark.thorough("builds the library once more")
+@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+def test_a_new_project_with_sanitizers(steward_binary, tmp_path, sanitizer):
+    """The tests of `steward new` run with the project, the library and the library for tests under sanitizers."""
+    project, build = tmp_path / "project", tmp_path / "build"
+    library.run(steward_binary, "new", "greeter", "example.org/v1/Greeting", f"--folder={project}")
+    (project / "subprojects").mkdir()
+    (project / "subprojects" / "libsteward").symlink_to(paths.TOP)
+    compiler = {"CC": "ccache cc"} if shutil.which("ccache") else {}
+    library.run("meson", "setup", build, project, f"-Db_sanitize={sanitizer}", "-Db_lundef=false",
+                env={**compiler, "PKG_CONFIG_PATH": ""})
+    library.run("ninja", "-C", build, env=library.cache(paths.TOP))
+    said = library.run("meson", "test", "-C", build, "--no-rebuild", "--timeout-multiplier=4",
+                       env={"TSAN_OPTIONS": "halt_on_error=1:exitcode=66", "UBSAN_OPTIONS": "halt_on_error=1"})
+    counts = dict(re.findall(r"^(Ok|Expected Fail|Fail): +(\d+)", said, re.MULTILINE))
+    assert counts == {"Ok": "4", "Expected Fail": "1", "Fail": "0"}, said

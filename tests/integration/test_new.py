@@ -27,6 +27,7 @@ def test_new_writes_a_project(new, tmp_path):
     top = tmp_path / "greeter"
     files = {str(path.relative_to(top)) for path in top.rglob("*") if path.is_file()}
     assert files >= {"meson.build", "README.md", "Dockerfile", ".gitignore", "src/main.c",
+                     "src/the_operator.c", "tests/reconcile.c",
                      "src/greeting.c", "src/greeting.h", "tests/test_greeting.c",
                      "config/kustomization.yaml", ".github/workflows/ci.yml"}
     for path in top.rglob("*"):

@@ -7,7 +7,7 @@ import subprocess
 
 from . import paths
 
-SOURCES = ("certs", "controller", "include", "lib", "operator", "src", "webhook", "meson.build",
+SOURCES = ("certs", "controller", "include", "lib", "operator", "src", "testing", "webhook", "meson.build",
            "meson_options.txt")
 EXAMPLES = paths.TOP / "examples"
 FLAGS = ("-std=gnu11", "-Wall", "-Wextra", "-Werror")

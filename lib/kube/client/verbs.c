@@ -118,6 +118,12 @@ bool stw_client_submit(struct stw_client *c, const struct stw_request *req)
     return false;
 }
 
+bool stw_client_is_submitting(struct stw_client *c)
+{
+    STW_LOCKED(&c->lock);
+    return c->submitted_bytes > 0;
+}
+
 /* --- verbs */
 
 struct verb {
