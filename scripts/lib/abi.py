@@ -43,11 +43,22 @@ def name_base_types(root):
                 element.set(key, names[element.get(key)])
 
 
+def name_symbols(root):
+    """abidw names the symbol of a function only if the first source that it read defines it."""
+    versions = {one.get("name"): one.get("version") for one in root.iter("elf-symbol")}
+    for one in root.iter("function-decl"):
+        name = one.get("name")
+        if name in versions and not one.get("elf-symbol-id"):
+            one.set("mangled-name", name)
+            one.set("elf-symbol-id", f"{name}@@{versions[name]}")
+
+
 def sort_interface(source, target):
     """One unit instead of those of the sources, with each type once, by kind and name."""
     tree = xml.parse(source)
     root = tree.getroot()
     name_base_types(root)
+    name_symbols(root)
     units = root.findall("abi-instr")
     texts = {xml.tostring(one).strip(): one for unit in units for one in unit}
     for unit in units:
