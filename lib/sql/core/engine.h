@@ -202,7 +202,8 @@ struct stw_login_as {
     const char *password; /* NUL-terminated */
     const char *cluster;  /* of the pool; in the names of its sessions (takeover.h) */
     bool trial;           /* only tests whether the login works */
-    bool frees;           /* only ends what holds up another login */
+    /* Only ends what holds up another login, until that has to be there (stw_clock_system); 0: any other login. */
+    uint64_t frees_until_ms;
 };
 
 struct stw_engine_ops {

@@ -114,11 +114,12 @@ static bool has_sent_too_much(const struct stw_conn *c)
 /* It may wait for a lock on the admin's database, which anybody can hold. */
 static bool may_be_held_up(const struct stw_conn *c, const struct stw_login_as *as)
 {
-    return !as->trial && !as->frees && stw_streq(as->database, as->target->admin_database) &&
+    return !as->trial && as->frees_until_ms == 0 &&
+           stw_streq(as->database, as->target->admin_database) &&
            pq.PQstatus(c->pg) == CONNECTION_AWAITING_RESPONSE;
 }
 
-static void free_from_elsewhere(const struct stw_login_as *as);
+static void free_from_elsewhere(const struct stw_login_as *as, uint64_t deadline_ms);
 
 static int connect_in_time(struct stw_conn *c, const struct stw_login_as *as, uint64_t deadline_ms,
                            struct stw_fault *f)
@@ -132,7 +133,7 @@ static int connect_in_time(struct stw_conn *c, const struct stw_login_as *as, ui
             if (free_ms == deadline_ms)
                 return took_too_long(f, STW_SQL_STEP_CONNECT);
             if (may_be_held_up(c, as))
-                free_from_elsewhere(as);
+                free_from_elsewhere(as, deadline_ms);
             free_ms = deadline_ms;
             continue;
         }
@@ -542,7 +543,9 @@ static int load_libpq(struct stw_error *err)
 static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_fault *f)
 {
     uint64_t limit_ms = (uint64_t)as->target->connect_timeout_seconds * 1000;
-    uint64_t deadline = now_ms() + (as->frees ? limit_ms / 4 : limit_ms);
+    uint64_t deadline = as->frees_until_ms > 0
+                            ? STW_MIN(now_ms() + limit_ms / 4, as->frees_until_ms)
+                            : now_ms() + limit_ms;
     struct stw_addresses addresses = {0};
     if (stw_target_resolve(as->target, &addresses, f) != 0)
         return NULL;
@@ -648,14 +651,14 @@ static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t c
 }
 
 /* What holds up the login waits before it, and what begins now waits behind it. */
-static void free_from_elsewhere(const struct stw_login_as *as)
+static void free_from_elsewhere(const struct stw_login_as *as, uint64_t deadline_ms)
 {
     static const char *const databases[] = {"template1", "postgres"};
     struct stw_login_as elsewhere = *as;
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_DROP, NULL);
     stw_pg_put_free_logins(&st->text, as->database);
-    elsewhere.frees = true;
+    elsewhere.frees_until_ms = deadline_ms;
     for (size_t i = 0; i < STW_COUNT(databases); i++) {
         struct stw_fault ignored = {0};
         elsewhere.database = databases[i];
@@ -664,6 +667,8 @@ static void free_from_elsewhere(const struct stw_login_as *as)
                                  : conn_open(&elsewhere, &ignored);
         if (!c)
             continue;
+        uint64_t now = now_ms();
+        c->timeout_ms = deadline_ms - STW_MIN(now, deadline_ms);
         (void)conn_run(c, st, 1, NULL, NULL, &ignored);
         conn_close(c);
         return;

@@ -1454,6 +1454,59 @@ def test_limited_admin_that_may_not_end_what_holds_an_account_says_so(make_probe
             probe.drop(**one)
 
 
+class StalledFreeing:
+    """A proxy where a login to the admin's database has no answer, and one to another database has none from the
+    moment on when it ends what holds up the first."""
+
+    def __init__(self, port):
+        self.port_there, self.sockets, self.stalled = port, [], threading.Event()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                self.sockets.append(client)
+                if b"template1" not in client.recv(65536, socket.MSG_PEEK):
+                    continue
+                there = socket.create_connection(("127.0.0.1", self.port_there))
+                self.sockets.append(there)
+                for one in ((client, there), (there, client)):
+                    threading.Thread(target=self.pump, args=one, daemon=True).start()
+
+    def pump(self, source, to):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if b"pg_terminate_backend(h.pid)" in data:
+                    self.stalled.set()
+                    return
+                to.sendall(data)
+
+    def close(self):
+        for one in [self.listener, *self.sockets]:
+            one.close()
+
+
+def test_freeing_of_a_login_ends_with_the_time_of_the_login(make_postgres, make_probe):
+    """Not with that of a statement, which may be a minute."""
+    pg = make_postgres()
+    hba = pg.folder / "data" / "pg_hba.conf"
+    hba.write_text(f"{hba.read_text()}host all all 127.0.0.1/32 scram-sha-256\n")
+    pg.sql("SELECT pg_reload_conf()")
+    proxy = StalledFreeing(pg.port)
+    try:
+        probe = make_probe({**pg.target("db", connectTimeoutSeconds=4, statementTimeoutSeconds=20), "port": proxy.port,
+                            "tls": {"mode": "Disable"}})
+        began = time.monotonic()
+        assert probe.ask("ping")["result"] == -1
+        assert time.monotonic() - began < 7
+        assert proxy.stalled.is_set()
+    finally:
+        proxy.close()
+
+
 def test_many_tables_are_reassigned_in_batches(make_probe, pg, user):
     """The locks of very many have no room in the server at a time, which would fail for all of its clients:
     20,000 tables are too many for a server as it is installed.  Sequences of columns go with their tables."""
