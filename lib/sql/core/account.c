@@ -6,6 +6,7 @@
 #include "sql/core/engine.h"
 #include "sql/core/roles.h"
 
+#include "base/clock.h"
 #include "base/util.h"
 
 #include <assert.h>
@@ -38,8 +39,10 @@ struct work {
     struct stw_verifier verifier;
     struct stw_script script;
     struct stw_fault f;
-    struct stw_fault refused; /* a role that is not given; all else is done */
-    bool around_locks;        /* what another session has locked is left out */
+    struct stw_fault refused;  /* a role that is not given; all else is done */
+    bool around_locks;         /* what another session has locked is left out */
+    bool login_held;           /* what lets in or locks out has waited for a lock in vain */
+    uint64_t unblock_until_ms; /* begins with the first wait; 0: there was none */
 };
 
 void stw_account_report_done(struct stw_account_report *r)
@@ -827,14 +830,39 @@ static void name_what_unblocks(struct work *w)
                             w->s.unblock_needs);
 }
 
+/* All tries of a visit have the time of one statement together. */
+static bool has_time_to_unblock(struct work *w)
+{
+    uint64_t now = stw_now_ms(&stw_clock_system);
+    if (w->unblock_until_ms == 0)
+        w->unblock_until_ms =
+            now + (uint64_t)stw_session_target(&w->s)->statement_timeout_seconds * 1000;
+    return now < w->unblock_until_ms;
+}
+
+/* After a script has failed: whether it is worth another try.  It is not when the server has refused to end what
+ * holds the account. */
+static bool unblocks(struct work *w, bool drop)
+{
+    struct stw_fault held = w->f;
+    if (!w->s.ops->unblock || !is_held(w) || !has_time_to_unblock(w))
+        return false;
+    w->f = (struct stw_fault){0};
+    if (w->s.ops->unblock(&w->s, &w->seen, drop, &w->f) != 0)
+        return false;
+    if (w->s.unblock_needs[0] == '\0')
+        return true;
+    w->f = held;
+    return false;
+}
+
 /* What lets in or locks out does not wait for a transaction that the account itself keeps open. */
 static int run_login_script(struct work *w)
 {
     int r = run_script(w);
-    for (int i = 0; i < UNBLOCK_TRIES && r != 0 && w->s.ops->unblock && is_held(w); i++) {
-        w->f = (struct stw_fault){0};
-        r = w->s.ops->unblock(&w->s, &w->seen, false, &w->f) == 0 ? run_script(w) : -1;
-    }
+    for (int i = 0; i < UNBLOCK_TRIES && r != 0 && unblocks(w, false); i++)
+        r = run_script(w);
+    w->login_held = r != 0 && is_held(w);
     if (r != 0)
         name_what_unblocks(w);
     return r;
@@ -1186,10 +1214,10 @@ static int bring_about(struct work *w, struct stw_pool *p)
     return w->f.trouble == STW_SQL_FINE ? 0 : -1;
 }
 
-/* One transaction has waited for a lock, and nothing of it is done. */
+/* One transaction has waited for a lock, and nothing of it is done.  Nothing goes around what holds the account. */
 static bool may_go_around(const struct work *w)
 {
-    return w->s.ops && w->s.ops->leaves_out && stw_streq(w->f.state, "55P03");
+    return w->s.ops && w->s.ops->leaves_out && !w->login_held && stw_streq(w->f.state, "55P03");
 }
 
 /* From the beginning: what has been done, the server tells. */
@@ -1276,15 +1304,10 @@ static int end_sessions(struct work *w, enum ending how)
 
 static int run_ending(struct work *w, enum ending how)
 {
-    int r = -1;
-    for (int i = 0; i <= UNBLOCK_TRIES; i++) {
-        if (i > 0 && w->s.ops->unblock(&w->s, &w->seen, true, &w->f) != 0)
-            return -1;
+    int r, i = 0;
+    do {
         r = how == DROP && look_drop(w) != 0 ? -1 : run_for_ours(w, how, write_ending);
-        if (r == 0 || how != DROP || !w->s.ops->unblock || !is_held(w) || i == UNBLOCK_TRIES)
-            break;
-        w->f = (struct stw_fault){0};
-    }
+    } while (r != 0 && how == DROP && i++ < UNBLOCK_TRIES && unblocks(w, true));
     if (r != 0)
         name_what_unblocks(w);
     return r;

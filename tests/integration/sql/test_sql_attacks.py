@@ -1454,6 +1454,19 @@ def test_limited_admin_that_may_not_end_what_holds_an_account_says_so(make_probe
             probe.drop(**one)
 
 
+@pytest.mark.every_version("who may end the sessions of another role")
+def test_session_that_cannot_be_ended_costs_one_wait(make_probe, pg, user):
+    """What the server has refused once is not asked again: the visit has one of the few connections."""
+    with limited_admin(pg, make_probe, user) as probe:
+        with accomplice_holds(pg, probe, user, "password"):
+            for then in ("sync", "lock", "drop"):
+                report = probe.fails(then, "LOCKED", **account(user, "n3w-Pa55word"))
+                assert f'GRANT pg_signal_backend TO "low{user}"' in report["error"], report
+                assert report["ms"] < 4500, (then, report)
+        for one in (account(user), account(f"{user}a", owner="other/accomplice", uid="uid-a")):
+            probe.drop(**one)
+
+
 class StalledFreeing:
     """A proxy where a login to the admin's database has no answer, and one to another database has none from the
     moment on when it ends what holds up the first."""
