@@ -8,6 +8,10 @@
 #include "base/clock.h"
 #include "base/util.h"
 
+/* Of a row `r` of pg_roles.  The admin may act as another role than it logs in as. */
+#define MAY_BE_ENDED                                                                               \
+    "NOT r.rolsuper AND NOT r.rolreplication AND r.rolname NOT IN (current_user, session_user)"
+
 static void put_terminate(struct stw_buf *out, const char *verb, const char *user)
 {
     stw_buf_addf(out,
@@ -127,7 +131,7 @@ static int end_prepared(struct stw_session *s, const struct stw_seen *seen, bool
         "SELECT DISTINCT p.database::text, p.gid FROM pg_prepared_xacts p JOIN pg_locks t "
         "ON t.transactionid = p.transaction AND t.granted AND t.pid IS NULL JOIN pg_locks l "
         "ON l.virtualtransaction = t.virtualtransaction AND l.pid IS NULL JOIN pg_roles r "
-        "ON r.rolname = p.owner WHERE NOT r.rolsuper AND r.rolname <> current_user AND ");
+        "ON r.rolname = p.owner WHERE " MAY_BE_ENDED " AND ");
     stw_buf_addf(&st->text, "r.oid = %s AND ", seen->role_oid);
     put_holds(&st->text, &s->facts, seen, drop);
     stw_buf_adds(&st->text, " LIMIT 100");
@@ -146,30 +150,44 @@ static int end_as_superuser(struct stw_session *s, const struct stw_seen *seen, 
     stw_buf_adds(&st->text,
                  "SELECT pg_terminate_backend(h.pid) FROM (SELECT DISTINCT l.pid FROM pg_locks l "
                  "JOIN pg_stat_activity a ON a.pid = l.pid JOIN pg_roles r ON r.oid = a.usesysid "
-                 "WHERE l.pid <> pg_backend_pid() AND NOT r.rolsuper AND r.rolname <> current_user "
-                 "AND ");
+                 "WHERE l.pid <> pg_backend_pid() AND " MAY_BE_ENDED " AND ");
     put_holds(&st->text, &s->facts, seen, drop);
     stw_buf_adds(&st->text, ") h");
     return stw_session_run(s, &script, f) != 0 ? -1 : end_prepared(s, seen, drop, f);
 }
 
-/* Also ends what keeps the session `waiter` waiting, and what keeps that waiting.  Without pg_signal_backend, sessions
- * of the role itself are ended as the role. */
+/* The sessions that have changed the role's row of the catalogue or are about to, of which `waiter` is one.  Who is about
+ * to holds the lock of the row, or waits for that; the first of them waits for the transaction that has changed it.
+ * What that one waits for can be a lock of anybody.  One look at the locks: they are of one moment. */
+static void put_row_changers(struct stw_buf *out, const char *waiter)
+{
+    stw_buf_addf(out,
+                 "WITH locks AS (SELECT * FROM pg_locks), queue AS (SELECT q.pid FROM locks w JOIN "
+                 "locks q ON q.locktype = 'tuple' AND q.relation = w.relation AND q.page = w.page "
+                 "AND q.tuple = w.tuple WHERE w.pid = %s AND w.locktype = 'tuple' AND w.relation = "
+                 "'pg_authid'::regclass), changers AS (SELECT pid FROM queue UNION SELECT h.pid "
+                 "FROM locks x JOIN locks h ON h.locktype = 'transactionid' AND h.granted AND "
+                 "h.transactionid = x.transactionid WHERE x.locktype = 'transactionid' AND NOT "
+                 "x.granted AND x.pid IN (SELECT pid FROM queue)) ",
+                 waiter);
+}
+
+/* Also ends what keeps the session `waiter` from the role's row.  Without pg_signal_backend, sessions of the role
+ * itself are ended as the role. */
 static void write_end_of_holders(struct stw_script *s, const struct stw_facts *k,
                                  const struct stw_seen *seen, bool drop, const char *waiter)
 {
     struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_DROP, NULL);
     stw_autobuf struct stw_buf body = STW_BUF_INIT(16384);
-    stw_buf_addf(
-        &body,
-        "DECLARE me name := current_user; lent boolean; denied boolean := false; held "
-        "record; BEGIN FOR held IN WITH RECURSIVE b(pid) AS (SELECT "
-        "unnest(pg_blocking_pids(%s)) UNION SELECT unnest(pg_blocking_pids(b.pid)) FROM "
-        "b) SELECT a.pid, r.rolname, r.oid = %s AS own FROM pg_stat_activity a JOIN "
-        "pg_roles r ON r.oid = a.usesysid WHERE a.pid <> pg_backend_pid() AND NOT "
-        "r.rolsuper AND r.rolname <> current_user AND ((NOT r.rolcreaterole AND a.pid IN "
-        "(SELECT b.pid FROM b)) OR EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND ",
-        waiter, seen->role_oid);
+    stw_buf_adds(&body, "DECLARE me name := current_user; lent boolean; denied boolean := false; "
+                        "held record; BEGIN FOR held IN ");
+    put_row_changers(&body, waiter);
+    stw_buf_addf(&body,
+                 "SELECT a.pid, r.rolname, r.oid = %s AS own FROM pg_stat_activity a JOIN pg_roles "
+                 "r ON r.oid = a.usesysid WHERE a.pid <> pg_backend_pid() AND " MAY_BE_ENDED
+                 " AND ((NOT r.rolcreaterole AND a.pid IN (SELECT pid FROM changers)) OR EXISTS "
+                 "(SELECT FROM pg_locks l WHERE l.pid = a.pid AND ",
+                 seen->role_oid);
     put_holds(&body, k, seen, drop);
     stw_buf_adds(&body, ")) LOOP BEGIN PERFORM pg_terminate_backend(held.pid); EXCEPTION WHEN "
                         "insufficient_privilege THEN BEGIN IF NOT held.own THEN RAISE; END IF; ");
@@ -272,8 +290,7 @@ void stw_pg_put_free_logins(struct stw_buf *out, const char *database)
              "'RowExclusiveLock' AND EXISTS (SELECT FROM pg_locks w WHERE w.locktype = 'object' "
              "AND w.classid = l.classid AND w.objid = l.objid AND NOT w.granted AND w.mode IN "
              "('ExclusiveLock', 'AccessExclusiveLock')))) AND l.pid <> pg_backend_pid() AND "
-             "a.backend_type = 'client backend' AND NOT r.rolsuper AND NOT r.rolreplication AND "
-             "r.rolname <> current_user) h");
+             "a.backend_type = 'client backend' AND " MAY_BE_ENDED ") h");
 }
 
 /* While the admin is connected there, no DROP DATABASE can succeed. */

@@ -1385,13 +1385,13 @@ def test_lockout_ends_no_transaction_of_others(make_probe, pg, user, then):
 
 
 @contextlib.contextmanager
-def limited_admin(pg, make_probe, user, *roles):
-    """A probe whose admin has CREATEROLE, these roles, and nothing else."""
+def limited_admin(pg, make_probe, user, *roles, **more):
+    """A probe whose admin has CREATEROLE, these roles, and nothing else; `more` of the target."""
     name = f"low{user}"
     pg.sql(f"CREATE ROLE {name} LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'")
     for role in roles:
         pg.sql(f"GRANT {role} TO {name}")
-    probe = make_probe(pg.target("db", admin={"user": name, "passwordFile": str(pg.admin_file)}))
+    probe = make_probe(pg.target("db", admin={"user": name, "passwordFile": str(pg.admin_file)}, **more))
     yield probe
     probe.close()
     pg.sql(f"DROP OWNED BY {name}; DROP ROLE {name}")
@@ -1452,6 +1452,94 @@ def test_limited_admin_that_may_not_end_what_holds_an_account_says_so(make_probe
             assert not own.works()
         for one in (account(user), account(f"{user}a", owner="other/accomplice", uid="uid-a")):
             probe.drop(**one)
+
+
+@contextlib.contextmanager
+def waiting(pg, session, name, text):
+    """The session, called `name`, waits for a lock of the statement until it is ended."""
+    here = f"FROM pg_stat_activity WHERE application_name = '{name}'"
+    session.run(f"SET application_name = '{name}'")
+    thread = threading.Thread(target=session.lib.run, args=(session.conn, text))
+    thread.start()
+    wait.until("a session that waits", lambda: pg.sql(f"SELECT 1 {here} AND wait_event_type = 'Lock'"))
+    yield
+    pg.sql(f"SELECT pg_terminate_backend(pid) {here}")
+    thread.join(60)
+
+
+@pytest.mark.every_version("the locks of ALTER ROLE, and what an admin with CREATEROLE sees of them")
+@pytest.mark.parametrize("then", ("sync", "lock"))
+@pytest.mark.parametrize("what", ("advisory", "table"))
+def test_limited_admin_ends_no_session_that_the_holder_waits_for(make_probe, pg, user, what, then):
+    """What holds the account may itself wait for anything that an innocent holds, or is in a queue for."""
+    tenant, backup, schema = f"{user}i", f"{user}b", f"{user}_s"
+    with limited_admin(pg, make_probe, user, "pg_signal_backend") as probe:
+        for one in (account(user), account(tenant, owner="other/i", uid="uid-i"),
+                    account(backup, owner="other/b", uid="uid-b")):
+            probe.sync(**one)
+        pg.sql(f"CREATE SCHEMA {schema} AUTHORIZATION {user}; GRANT USAGE ON SCHEMA {schema} TO PUBLIC; SET ROLE {user};"
+               f"CREATE TABLE {schema}.t(i int); GRANT SELECT ON {schema}.t TO PUBLIC")
+        with dblogin.Session(pg, user, PASSWORD, "postgres") as held, \
+                dblogin.Session(pg, user, PASSWORD, "postgres") as queued, \
+                dblogin.Session(pg, tenant, PASSWORD, "postgres") as waits, \
+                dblogin.Session(pg, backup, PASSWORD, "postgres") as reads, contextlib.ExitStack() as stack:
+            reads.run(f"BEGIN; SELECT pg_advisory_xact_lock(71); SELECT count(*) FROM {schema}.t")
+            waits.run("BEGIN; SELECT pg_advisory_xact_lock(72)")
+            held.run(f"BEGIN; {HOLDS['password'].format(user)}")
+            innocent = f"SELECT pid FROM pg_stat_activity WHERE usename IN ('{tenant}', '{backup}') ORDER BY pid"
+            there = pg.sql(innocent)
+            for session, name, text in (
+                    (waits, "innocent", "SELECT pg_advisory_xact_lock(71)"),
+                    (held, "holder", "SELECT pg_advisory_xact_lock(72)" if what == "advisory" else
+                                     f"LOCK TABLE {schema}.t"),
+                    (queued, "queued", HOLDS["password"].format(user))):
+                stack.enter_context(waiting(pg, session, f"{name}-{user}", text))
+            report = probe.ask(then, **account(user, "n3w-Pa55word"))
+            assert report["result"] == 0, report
+            assert pg.sql(innocent) == there
+            assert not pg.logs_in(user, PASSWORD)
+        pg.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        for one in (account(user), account(tenant, owner="other/i", uid="uid-i"),
+                    account(backup, owner="other/b", uid="uid-b")):
+            probe.drop(**one)
+
+
+@pytest.mark.every_version("who may end the sessions of another role")
+@pytest.mark.parametrize("limited", (True, False), ids=("limited", "superuser"))
+def test_replication_session_is_not_ended(make_probe, pg, user, limited):
+    """Backups and replicas are of the administrators, as superusers are.  All tries have the time of one statement."""
+    brief = {"statementTimeoutSeconds": 3}
+    admin = limited_admin(pg, make_probe, user, "pg_signal_backend", **brief) if limited else \
+        contextlib.nullcontext(make_probe(pg.target("db", **brief)))
+    with admin as probe:
+        with accomplice_holds(pg, probe, user, "password") as held:
+            pg.sql(f"ALTER ROLE {user}a REPLICATION")
+            report = probe.fails("sync", "LOCKED", **account(user, "n3w-Pa55word"))
+            assert report["ms"] < 9000, report
+            assert held.works()
+            pg.sql(f"ALTER ROLE {user}a NOREPLICATION")
+            probe.sync(**account(user, "n3w-Pa55word"))
+            assert not held.works()
+        for one in (account(user), account(f"{user}a", owner="other/accomplice", uid="uid-a")):
+            probe.drop(**one)
+
+
+@pytest.mark.every_version("who may end the sessions of another role")
+def test_own_session_of_an_admin_that_acts_as_a_role_is_not_ended(make_probe, pg, user):
+    """ALTER ROLE ... SET role: the server shows its sessions as those of the login."""
+    low, group = f"low{user}", f"group{user}"
+    pg.sql(f"CREATE ROLE {group} CREATEROLE; GRANT pg_signal_backend TO {group}; CREATE ROLE {low} LOGIN PASSWORD "
+           f"'{dbserver.ADMIN_PASSWORD}'; GRANT {group} TO {low}; ALTER ROLE {low} SET role = {group}")
+    probe = make_probe(pg.target("db", statementTimeoutSeconds=3,
+                                 admin={"user": low, "passwordFile": str(pg.admin_file)}))
+    probe.sync(**account(user))
+    with dblogin.Session(pg, low, dbserver.ADMIN_PASSWORD, "postgres") as own:
+        own.run("BEGIN;" + HOLDS["password"].format(user))
+        probe.fails("lock", "LOCKED", **account(user))
+        assert own.works()
+    probe.drop(**account(user))
+    probe.close()
+    pg.sql(f"DROP OWNED BY {low}, {group}; DROP ROLE {low}, {group}")
 
 
 @pytest.mark.every_version("who may end the sessions of another role")
