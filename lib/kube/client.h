@@ -114,8 +114,8 @@ int stw_kube_delete(struct stw_client *c, const struct stw_resource *r, const ch
                     const char *name, const char *uid, const char *resource_version,
                     struct stw_error *err) STW_MUST_CHECK;
 /* Server-side apply with force; `object` has apiVersion, kind, metadata.name.  When it has
- * metadata.resourceVersion or metadata.uid, it is a conflict if these differ on the server or the
- * object does not exist.  Exception: resourceVersion "1", which no object has, also creates. */
+ * metadata.resourceVersion or metadata.uid, it is a conflict if these differ on the server.  If there is
+ * no such object, metadata.uid is a conflict; an apply with resourceVersion alone creates it on current servers. */
 int stw_kube_apply(struct stw_client *c, const struct stw_place *at, const json_t *object,
                    const char *manager, struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
 /* JSON patch (RFC 6902), as text.  It is a conflict if one of its tests fails. */
