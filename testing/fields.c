@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "testing/tree_priv.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -384,6 +385,7 @@ static json_t *merged_list(bool custom, const struct list_type *t, const json_t 
         } else if (old && find_element(t, all, old_part, strlen(old_part), &at)) {
             l++;
         } else {
+            assert(part); /* an old element that is not wanted, or is in `all`, was handled above */
             old = find_element(t, live, part, strlen(part), &at);
             json_array_append_new(all, old && !t->whole ? merged(custom, "", old, v)
                                                         : json_deep_copy(v));

@@ -5,6 +5,7 @@
 #include "kube/resource.h"
 #include "testing/tree_priv.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,7 @@ struct stw_test_type *stw_test_store_type(struct stw_test_store *s, const char *
 {
     for (size_t i = 0; i < s->type_count; i++) {
         const struct stw_resource *r = s->types[i].resource;
+        assert(r);
         if (stw_streq(r->plural, plural) && stw_streq(r->group, group) &&
             (!version || stw_streq(r->version, version)))
             return &s->types[i];

@@ -468,7 +468,7 @@ bool stw_test_settle(struct stw_test *t)
  * too long: they begin again. */
 bool stw_test_advance(struct stw_test *t, uint64_t ms)
 {
-    uint64_t next_ms, end_ms = stw_now_ms(&t->clock) + STW_MIN(ms, ADVANCE_MAX_MS);
+    uint64_t next_ms = 0, end_ms = stw_now_ms(&t->clock) + STW_MIN(ms, ADVANCE_MAX_MS);
     struct wait w = make_wait(t);
     if (!start_manager(t) || !settle(&w, &next_ms))
         return false;

@@ -127,7 +127,7 @@ static bool put_in(json_t *root, const char *pointer, json_t *value)
 {
     char last[NAME_MAX_BYTES];
     json_t *in = container_of(root, pointer, last);
-    if (in && json_is_object(in))
+    if (json_is_object(in))
         return json_object_set_new(in, last, value) == 0;
     int64_t i = in ? index_of(in, last) : -1;
     if (i >= 0 && i <= (int64_t)json_array_size(in))
