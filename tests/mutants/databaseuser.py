@@ -101,8 +101,9 @@ _SERVERS = [
      [_ATTACKS + "test_limited_admin_ends_only_transactions_that_hold_the_account"]),
     ("D2: what the holder of a role waits for", "lib/sql/postgresql/sessions.c",
      "AND NOT \"\n                 \"x.granted AND x.pid IN (SELECT pid FROM queue)) \"",
-     "AND NOT \"\n                 \"x.granted AND x.pid IN (SELECT pid FROM queue) UNION SELECT unnest(pg_blocking_pids(q.pid)) \"\n"
-     "                 \"FROM (SELECT pid FROM queue UNION SELECT unnest(pg_blocking_pids(pid)) FROM queue) q) \"",
+     "AND NOT \"\n                 \"x.granted AND x.pid IN (SELECT pid FROM queue) UNION SELECT \"\n"
+     "                 \"unnest(pg_blocking_pids(q.pid)) FROM (SELECT pid FROM queue UNION SELECT \"\n"
+     "                 \"unnest(pg_blocking_pids(pid)) FROM queue) q) \"",
      [_ATTACKS + "test_limited_admin_ends_no_session_that_the_holder_waits_for"]),
     ("D2: a session of a role with REPLICATION", "lib/sql/postgresql/sessions.c",
      "NOT r.rolsuper AND NOT r.rolreplication", "NOT r.rolsuper",

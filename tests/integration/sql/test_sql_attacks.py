@@ -1477,8 +1477,8 @@ def test_limited_admin_ends_no_session_that_the_holder_waits_for(make_probe, pg,
         for one in (account(user), account(tenant, owner="other/i", uid="uid-i"),
                     account(backup, owner="other/b", uid="uid-b")):
             probe.sync(**one)
-        pg.sql(f"CREATE SCHEMA {schema} AUTHORIZATION {user}; GRANT USAGE ON SCHEMA {schema} TO PUBLIC; SET ROLE {user};"
-               f"CREATE TABLE {schema}.t(i int); GRANT SELECT ON {schema}.t TO PUBLIC")
+        pg.sql(f"CREATE SCHEMA {schema} AUTHORIZATION {user}; GRANT USAGE ON SCHEMA {schema} TO PUBLIC; "
+               f"SET ROLE {user}; CREATE TABLE {schema}.t(i int); GRANT SELECT ON {schema}.t TO PUBLIC")
         with dblogin.Session(pg, user, PASSWORD, "postgres") as held, \
                 dblogin.Session(pg, user, PASSWORD, "postgres") as queued, \
                 dblogin.Session(pg, tenant, PASSWORD, "postgres") as waits, \
@@ -1507,7 +1507,8 @@ def test_limited_admin_ends_no_session_that_the_holder_waits_for(make_probe, pg,
 @pytest.mark.every_version("who may end the sessions of another role")
 @pytest.mark.parametrize("limited", (True, False), ids=("limited", "superuser"))
 def test_replication_session_is_not_ended(make_probe, pg, user, limited):
-    """Backups and replicas are of the administrators, as superusers are.  All tries have the time of one statement."""
+    """Backups and replicas are of the administrators, as superusers are.  All tries have the time of one
+    statement."""
     brief = {"statementTimeoutSeconds": 3}
     admin = limited_admin(pg, make_probe, user, "pg_signal_backend", **brief) if limited else \
         contextlib.nullcontext(make_probe(pg.target("db", **brief)))
@@ -1598,8 +1599,8 @@ def test_freeing_of_a_login_ends_with_the_time_of_the_login(make_postgres, make_
     pg.sql("SELECT pg_reload_conf()")
     proxy = StalledFreeing(pg.port)
     try:
-        probe = make_probe({**pg.target("db", connectTimeoutSeconds=4, statementTimeoutSeconds=20), "port": proxy.port,
-                            "tls": {"mode": "Disable"}})
+        probe = make_probe({**pg.target("db", connectTimeoutSeconds=4, statementTimeoutSeconds=20),
+                            "port": proxy.port, "tls": {"mode": "Disable"}})
         began = time.monotonic()
         assert probe.ask("ping")["result"] == -1
         assert time.monotonic() - began < 7
