@@ -745,20 +745,18 @@ static bool is_as_wanted(const struct work *w)
     return has_wanted_plugin(w) && !has_stale(w);
 }
 
-/* A free name may still be the definer of existing objects. */
+/* A free name may still be the definer of existing objects, or the name of open sessions. */
 static int check_past(struct work *w)
 {
-    bool taken = false;
-    if (!w->s.ops->look_create)
+    struct stw_fault taken = {0};
+    if (!w->s.ops->look_create || w->seen.read_only)
         return 0;
     if (w->s.ops->look_create(&w->s, w->a, &taken, &w->f) < 0)
         return lookup_failed(w);
-    if (!taken)
+    if (taken.trouble == STW_SQL_FINE)
         return 0;
-    return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
-                         "a routine, view, trigger or event in a database that this namespace may "
-                         "not use has this name as its definer, and would run with the rights of "
-                         "the account: choose another spec.user, or have it dropped");
+    w->f = taken;
+    return -1;
 }
 
 static int seal(struct work *w)

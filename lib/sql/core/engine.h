@@ -247,9 +247,9 @@ struct stw_engine_ops {
     /* Looks up what else an account to be adopted has, beyond `have` (see adopt.h). */
     int (*look_adoption)(struct stw_session *s, const struct stw_account *a,
                          const struct stw_seen *seen, struct stw_buf *excess, struct stw_fault *f);
-    /* Whether something on the server would run with the rights of an account to be created; NULL:
-     * nothing can. */
-    int (*look_create)(struct stw_session *s, const struct stw_account *a, bool *ret_taken,
+    /* Whether something on the server would run with the rights of an account to be created, which `ret`
+     * names; NULL: nothing can. */
+    int (*look_create)(struct stw_session *s, const struct stw_account *a, struct stw_fault *ret,
                        struct stw_fault *f);
     int (*seal)(struct stw_session *s, const struct stw_account *a, struct stw_verifier *ret,
                 struct stw_fault *f);

@@ -153,14 +153,59 @@ static int ask_without_own(struct stw_session *s, const struct place *p,
     return r;
 }
 
+/* Of a statement that changes something, it is not known in which database. */
+#define ANY "/"
+
 static bool is_of_others(const void *ctx, const char *database)
 {
-    return !stw_adopt_allows_database(ctx, database);
+    return stw_streq(database, ANY) || !stw_adopt_allows_database(ctx, database);
+}
+
+static int ask_stage(struct stw_session *s, const char *stage, struct stw_fault *f)
+{
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    stw_buf_addf(&st->text, "SET STATEMENT lock_wait_timeout=1 FOR BACKUP STAGE %s", stage);
+    return stw_session_ask(s, st, NULL, NULL, f);
+}
+
+static int end_stage(struct stw_session *s, struct stw_fault *f)
+{
+    if (!s->conn) /* it has ended with the connection */
+        return -1;
+    int r = ask_stage(s, "END", f);
+    if (r != 0)
+        stw_session_leave_server(s);
+    return r;
+}
+
+/* MariaDB leaves a view that is renamed while it lists views out of the answer, without a warning.  In this stage no
+ * object is renamed. */
+static int begin_stage(struct stw_session *s, struct stw_fault *f)
+{
+    struct stw_fault ignored = {0};
+    if (ask_stage(s, "START", f) == 0) {
+        if (ask_stage(s, "BLOCK_DDL", f) == 0)
+            return 0;
+        (void)end_stage(s, &ignored);
+    }
+    if (f->trouble == STW_SQL_DENIED)
+        return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_LOOKUP,
+                             "whether a view or trigger runs with the rights of an account of this "
+                             "name is not known: for that the admin account needs RELOAD on *.*");
+    if (f->trouble != STW_SQL_LOCKED)
+        return -1;
+    stw_pool_note_locked(s->pool, ANY);
+    return stw_fault_set(f, STW_SQL_LOCKED, STW_SQL_STEP_LOOKUP,
+                         "a statement of another session that creates or changes objects does not "
+                         "end, or a backup runs: whether a view or trigger runs with the rights of "
+                         "an account of this name is not known, have that session ended (see SHOW "
+                         "PROCESSLIST)");
 }
 
 /* The host is not compared: a definer u@10.0.0.1 is the account u@% when there is no other. */
-int stw_mysql_look_create(struct stw_session *s, const struct stw_account *a, bool *ret_taken,
-                          struct stw_fault *f)
+static int look_definers(struct stw_session *s, const struct stw_account *a, bool *ret_taken,
+                         struct stw_fault *f)
 {
     /* The tables that MySQL 8 no longer has show everything to an admin who may read mysql.*.  In
      * the others an admin sees only objects in places where it has a right.  MySQL 8 checks this by
@@ -175,8 +220,6 @@ int stw_mysql_look_create(struct stw_session *s, const struct stw_account *a, bo
         {"information_schema.TRIGGERS", "TRIGGER_SCHEMA", maria ? "EVENT_OBJECT_SCHEMA" : NULL},
     };
     struct definer_reading reading = {a, ret_taken};
-    if (maria && stw_pool_knows_locked(s->pool, is_of_others, a))
-        return set_locked(f);
     /* Each alone: a query that holds the lock of a table does not wait for that of another. */
     for (size_t i = 0; i < STW_COUNT(places); i++) {
         int r = ask_definers(s, &places[i], NULL, TOGETHER_MS, &reading, f);
@@ -185,7 +228,41 @@ int stw_mysql_look_create(struct stw_session *s, const struct stw_account *a, bo
         if (r != 0)
             return -1;
     }
-    if (maria)
-        stw_pool_forget_locked(s->pool, is_of_others, a);
     return 0;
+}
+
+static int look_definers_at_rest(struct stw_session *s, const struct stw_account *a,
+                                 bool *ret_taken, struct stw_fault *f)
+{
+    struct stw_fault end = {0};
+    if (stw_pool_knows_locked(s->pool, is_of_others, a))
+        return set_locked(f);
+    if (begin_stage(s, f) != 0)
+        return -1;
+    int r = look_definers(s, a, ret_taken, f);
+    if (end_stage(s, &end) != 0 && r == 0) {
+        *f = end;
+        return -1;
+    }
+    if (r == 0)
+        stw_pool_forget_locked(s->pool, is_of_others, a);
+    return r;
+}
+
+int stw_mysql_look_create(struct stw_session *s, const struct stw_account *a, struct stw_fault *ret,
+                          struct stw_fault *f)
+{
+    bool taken = false;
+    int r =
+        s->facts.mariadb ? look_definers_at_rest(s, a, &taken, f) : look_definers(s, a, &taken, f);
+    if (r != 0)
+        return -1;
+    if (taken) {
+        (void)stw_fault_set(ret, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
+                            "a routine, view, trigger or event in a database that this namespace "
+                            "may not use has this name as its definer, and would run with the "
+                            "rights of the account: choose another spec.user, or have it dropped");
+        return 0;
+    }
+    return stw_mysql_look_former(s, a, ret, f);
 }

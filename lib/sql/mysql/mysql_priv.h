@@ -42,7 +42,17 @@ int stw_mysql_look_adoption(struct stw_session *s, const struct stw_account *a,
                             struct stw_fault *f);
 
 /* definer.c */
-int stw_mysql_look_create(struct stw_session *s, const struct stw_account *a, bool *ret_taken,
+int stw_mysql_look_create(struct stw_session *s, const struct stw_account *a, struct stw_fault *ret,
+                          struct stw_fault *f);
+
+/* former.c */
+void stw_mysql_write_dropped(struct stw_script *s);
+void stw_mysql_note_dropped(const struct stw_facts *k, const struct stw_account *a,
+                            struct stw_script *s);
+/* A condition: no other namespace has dropped an account of this name whose sessions may still be open. */
+void stw_mysql_put_not_dropped(struct stw_buf *out, const struct stw_facts *k,
+                               const struct stw_account *a);
+int stw_mysql_look_former(struct stw_session *s, const struct stw_account *a, struct stw_fault *ret,
                           struct stw_fault *f);
 
 /* roles.c */

@@ -63,6 +63,7 @@ static void write_place(struct stw_script *s)
                  ", PRIMARY KEY (name)) ENGINE=InnoDB ROW_FORMAT=DYNAMIC "
                  "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin "
                  "COMMENT='whose databases are whose; kept by steward'");
+    stw_mysql_write_dropped(s);
 }
 
 /* The statements that follow fail if the column is missing. */
@@ -364,6 +365,13 @@ static void put_new_row(struct stw_buf *out, const struct stw_facts *k, const st
         stw_mysql_strz(out, a->cluster, k->no_backslash);
     }
     stw_buf_adds(out, "))");
+    if (creating) { /* one that was dropped since check_past() */
+        stw_buf_adds(out, " AND (EXISTS (SELECT 1 FROM steward.accounts AS own WHERE own.user=");
+        stw_mysql_strz(out, a->user, k->no_backslash);
+        stw_buf_adds(out, ") OR ");
+        stw_mysql_put_not_dropped(out, k, a);
+        stw_buf_addc(out, ')');
+    }
     out->failed |= json.failed;
     stw_buf_done(&json);
 }
@@ -392,6 +400,7 @@ void stw_mysql_mark(const struct stw_facts *k, const struct stw_account *a,
 void stw_mysql_unmark(const struct stw_facts *k, const struct stw_account *a,
                       const struct stw_login *l, struct stw_script *s)
 {
+    stw_mysql_note_dropped(k, a, s);
     struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_DROP, NULL)->text;
     stw_buf_adds(out, "DELETE FROM steward.accounts");
     put_where(out, k, a, l);

@@ -372,7 +372,7 @@ def test_marks_table_is_created_and_checked(make_probe, make_mariadb, user):
     probe.fails("sync", "UNSUPPORTED", **account(user))
     maria.sql("DROP TABLE steward.accounts")
     maria.sql(f"REVOKE ALL PRIVILEGES ON *.* FROM '{dbserver.ADMIN}'@'%'; "
-              f"GRANT CREATE USER ON *.* TO '{dbserver.ADMIN}'@'%'; "
+              f"GRANT CREATE USER, RELOAD ON *.* TO '{dbserver.ADMIN}'@'%'; "
               f"GRANT SELECT ON mysql.* TO '{dbserver.ADMIN}'@'%'")
     probe = make_probe(maria.target("db"))
     assert "steward.*" in probe.fails("sync", "DENIED", **account("fresh"))["error"]

@@ -148,7 +148,7 @@ def test_missing_mark_column_is_added_after_a_crash(make_probe, hosted, user):
     assert marked(hosted, "databases", f"{user}_d") == [[CLUSTER]]
     admin = f"low{user}"
     hosted.sql(f"CREATE USER {admin}@'%' IDENTIFIED BY '{hosted.admin_file.read_text().strip()}'; "
-               f"GRANT CREATE USER ON *.* TO {admin}@'%'; GRANT SELECT ON mysql.* TO {admin}@'%'; GRANT "
+               f"GRANT CREATE USER, RELOAD ON *.* TO {admin}@'%'; GRANT SELECT ON mysql.* TO {admin}@'%'; GRANT "
                f"CREATE, SELECT, INSERT, UPDATE, DELETE ON steward.* TO {admin}@'%'")
     low = make_probe(hosted.target("db", **ALL, admin={"user": admin,
                                                        "passwordFile": str(hosted.admin_file)}))

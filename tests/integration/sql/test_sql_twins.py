@@ -67,7 +67,7 @@ def test_hidden_sessions_are_reported(make_probe, hosted, user):
     """An admin without PROCESS does not see them, and the report says so."""
     admin = f"{user}_admin"
     hosted.sql(f"CREATE USER {admin}@'%' IDENTIFIED BY 'adm1n-Pa55-word'")
-    hosted.sql(f"GRANT CREATE USER ON *.* TO {admin}@'%'; GRANT SELECT ON mysql.* TO {admin}@'%'")
+    hosted.sql(f"GRANT CREATE USER, RELOAD ON *.* TO {admin}@'%'; GRANT SELECT ON mysql.* TO {admin}@'%'")
     hosted.sql(f"GRANT ALL ON steward.* TO {admin}@'%'")
     target = hosted.target("db")
     probe = make_probe({**target, "admin": {**target["admin"], "user": admin}})

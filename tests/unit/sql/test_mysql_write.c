@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 static const struct stw_account bob = {.user = "b`ob",
+                                       .ns = "shop",
                                        .owner = "shop/b'ob",
                                        .owner_uid = "u-1",
                                        .cluster = "c-1",
@@ -164,7 +165,10 @@ static void test_mysql_marks_are_written(void **state)
           "DUAL WHERE NOT "
           "EXISTS (SELECT 1 FROM steward.accounts AS others WHERE others.user='b`ob' AND "
           "(others.owner_uid<>'u-1' OR others.cluster NOT IN ('','c-1')) AND "
-          "(others.owner<>'shop/b''ob' OR others.cluster<>'c-1'))");
+          "(others.owner<>'shop/b''ob' OR others.cluster<>'c-1')) AND (EXISTS (SELECT 1 FROM "
+          "steward.accounts AS own WHERE own.user='b`ob') OR NOT EXISTS (SELECT 1 FROM "
+          "steward.dropped WHERE dropped.user='b`ob' AND NOT (dropped.namespace='shop' AND "
+          "dropped.cluster='c-1')))");
     assert_true(s.items[0].must_match);
     l.mark_written = true;
     stw_mysql_mark(&maria, &bob, &l, STW_MARK_OWNED, "f00", &none, &s);
