@@ -9,14 +9,16 @@
 
 #include "base/util.h"
 
-void stw_mysql_write_dropped(struct stw_script *s)
+struct stw_statement *stw_mysql_write_dropped(struct stw_script *s)
 {
-    stw_buf_adds(&stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text,
+    struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_CREATE, NULL);
+    stw_buf_adds(&st->text,
                  "CREATE TABLE IF NOT EXISTS steward.dropped (user VARCHAR(128) NOT NULL, "
                  "namespace VARCHAR(63) NOT NULL, cluster VARCHAR(127) NOT NULL, "
                  "session BIGINT UNSIGNED NOT NULL, PRIMARY KEY (user, namespace, cluster)) "
                  "ENGINE=InnoDB ROW_FORMAT=DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_bin "
                  "COMMENT='names whose former sessions may still be open; kept by steward'");
+    return st;
 }
 
 /* The counter that ids of sessions are taken from.  It begins anew when the server starts. */
@@ -32,7 +34,7 @@ static void put_counter(struct stw_buf *out, const struct stw_facts *k)
 void stw_mysql_note_dropped(const struct stw_facts *k, const struct stw_account *a,
                             struct stw_script *s)
 {
-    stw_mysql_write_dropped(s);
+    stw_mysql_write_dropped(s)->may_fail = true; /* it is there, and the admin may not make any */
     struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_DROP, NULL)->text;
     stw_buf_adds(out, "REPLACE INTO steward.dropped (user, namespace, cluster, session) SELECT ");
     stw_mysql_strz(out, a->user, k->no_backslash);
@@ -66,15 +68,16 @@ void stw_mysql_put_not_dropped(struct stw_buf *out, const struct stw_facts *k,
 
 #define SESSIONS "information_schema.PROCESSLIST"
 
-/* Of a row of `dropped`: the sessions `p` that may have its name.  One that sleeps is in no routine and shows the name
- * of its login; one that has begun a statement since finds no account of the name.  The server's own threads and those
- * that only send its log are in no routine either, and the admin's sessions are steward's. */
+/* Of a row of `dropped`: the sessions `p` that may have its name.  One that sleeps, or sends the log of the server, is
+ * in no routine and shows the name of its login; one that has begun a statement since finds no account of the name.  The
+ * server's own threads have no such name, and the admin's sessions are steward's. */
 static void put_former(struct stw_buf *out, const struct stw_session *s)
 {
-    stw_buf_adds(out, "p.ID<=dropped.session AND p.COMMAND NOT IN ('Daemon','Binlog Dump','Binlog "
-                      "Dump GTID') AND NOT (p.USER='system user' AND COALESCE(p.HOST,'') IN "
-                      "('','connecting host')) AND (p.COMMAND<>'Sleep' OR CAST(p.USER AS BINARY)="
-                      "CAST(dropped.user AS BINARY)) AND CAST(p.USER AS BINARY)<>CAST(");
+    stw_buf_adds(out,
+                 "p.ID<=dropped.session AND p.COMMAND<>'Daemon' AND NOT (p.USER='system user' AND "
+                 "COALESCE(p.HOST,'') IN ('','connecting host')) AND (p.COMMAND NOT IN ('Sleep',"
+                 "'Binlog Dump','Binlog Dump GTID') OR CAST(p.USER AS BINARY)="
+                 "CAST(dropped.user AS BINARY)) AND CAST(p.USER AS BINARY)<>CAST(");
     stw_mysql_strz(out, stw_session_target(s)->admin_user, s->facts.no_backslash);
     stw_buf_adds(out, " AS BINARY)");
 }

@@ -46,7 +46,7 @@ int stw_mysql_look_create(struct stw_session *s, const struct stw_account *a, st
                           struct stw_fault *f);
 
 /* former.c */
-void stw_mysql_write_dropped(struct stw_script *s);
+struct stw_statement *stw_mysql_write_dropped(struct stw_script *s);
 void stw_mysql_note_dropped(const struct stw_facts *k, const struct stw_account *a,
                             struct stw_script *s);
 /* A condition: no other namespace has dropped an account of this name whose sessions may still be open. */
