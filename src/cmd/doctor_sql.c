@@ -227,10 +227,13 @@ static void report_server(struct doctor *d, const struct asked *a)
     const struct stw_server_report *s = &a->server;
     bool tls = s->tls[0] != '\0';
     stw_checkup_add(&d->report, STW_CHECK_OK, CHECK, NULL,
-                    "\"%s\": %s %s at %s:%lld answers \"%s\", %s%s%s", t->name,
+                    "\"%s\": %s %s at %s:%lld answers \"%s\", %s%s%s%s", t->name,
                     stw_engine_name(t->engine), s->version, t->host, (long long)t->port,
                     t->admin_user, tls ? s->tls : "without TLS",
                     s->by_role ? "; its rights come by a role, and were not compared" : "",
+                    s->no_threads ? "; performance_schema is off there: a session inside a routine "
+                                    "of another definer is not found when its account is locked"
+                                  : "",
                     a->marks.more ? "; it has more marks than are compared" : "");
     for (size_t i = 0; i < s->missing_count; i++)
         stw_checkup_add(&d->report, STW_CHECK_WARN, CHECK, s->missing[i].statement,

@@ -117,6 +117,12 @@ def make_mariadb(mariadb_line):
 
 
 @pytest.fixture
+def make_hosted(database_with_hosts):
+    """make_hosted(*flags): a server for one test, of each engine whose user names have hosts."""
+    yield from _servers(*database_with_hosts)
+
+
+@pytest.fixture
 def make_postgres(postgresql_line):
     """make_postgres(*settings): a server for one test."""
     yield from _servers("postgresql", postgresql_line)

@@ -51,6 +51,7 @@ struct stw_facts {
     bool plain_password; /* a password policy must see the password itself */
     bool native_default; /* accounts get mysql_native_password */
     bool no_secret;      /* steward.takeover has none yet (takeover.h) */
+    bool threads;        /* performance_schema is on */
     struct stw_mysql_more more[STW_MYSQL_MORE_MAX];
     size_t more_count;
     /* PostgreSQL */

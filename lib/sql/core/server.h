@@ -18,8 +18,9 @@ struct stw_server_report {
     enum stw_sql_trouble trouble;
     struct stw_error err;
     char version[64];
-    char tls[32]; /* "TLSv1.3"; "": the connection has none */
-    bool by_role; /* the admin has rights by a role, which are not compared */
+    char tls[32];    /* "TLSv1.3"; "": the connection has none */
+    bool by_role;    /* the admin has rights by a role, which are not compared */
+    bool no_threads; /* MySQL and MariaDB: performance_schema is off */
     struct stw_server_right missing[STW_SERVER_MISSING_MAX];
     size_t missing_count;
 };

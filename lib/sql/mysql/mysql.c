@@ -243,6 +243,8 @@ static int read_fact(void *ctx, const struct stw_cell *cells, unsigned count)
         return 0;
     if (cell_is(&cells[0], "lower_case_table_names"))
         k->fold_names = !cell_is(value, "0");
+    else if (cell_is(&cells[0], "performance_schema"))
+        k->threads = cell_is(value, "ON");
     else if (cell_is(&cells[0], "partial_revokes"))
         k->literal_names = cell_is(value, "ON");
     else if (cell_is(&cells[0], "default_authentication_plugin"))
@@ -319,12 +321,12 @@ static int set_up_mysql_connection(struct stw_conn *c, const struct stw_target *
         run_statement_text(c, set_isolation, NULL, f) != 0)
         return -1;
     k->no_backslash = c->mysql.server_status & SERVER_STATUS_NO_BACKSLASH_ESCAPES;
-    if (run_statement_text(
-            c,
-            "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('lower_case_table_names',"
-            "'partial_revokes','default_authentication_plugin','strict_password_validation',"
-            "'validate_password.policy','validate_password_policy')",
-            read_fact, f) != 0)
+    if (run_statement_text(c,
+                           "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('lower_case_table_names',"
+                           "'partial_revokes','performance_schema','default_authentication_plugin',"
+                           "'strict_password_validation',"
+                           "'validate_password.policy','validate_password_policy')",
+                           read_fact, f) != 0)
         return -1;
     /* An admin who may not read the table gets no row; the lookup of an account then reports
      * why. */

@@ -5,7 +5,7 @@
 #include "sql/core/quote.h"
 #include "sql/mysql/mysql_priv.h"
 
-enum { GLOBAL_CREATE_USER, GLOBAL_END_SESSIONS, GLOBAL_PROCESS, GLOBALS };
+enum { GLOBAL_CREATE_USER, GLOBAL_END_SESSIONS, GLOBAL_PROCESS, GLOBAL_RELOAD, GLOBALS };
 
 struct mysql_server_look {
     struct stw_server_report *r;
@@ -60,6 +60,7 @@ static int read_right(void *ctx, const struct stw_cell *c, unsigned count)
     bool super = stw_streq(name, "SUPER");
     k->has[GLOBAL_CREATE_USER] |= stw_streq(name, "CREATE USER");
     k->has[GLOBAL_PROCESS] |= stw_streq(name, "PROCESS");
+    k->has[GLOBAL_RELOAD] |= stw_streq(name, "RELOAD");
     k->has[GLOBAL_END_SESSIONS] |=
         super || stw_streq(name, "CONNECTION ADMIN") || stw_streq(name, "CONNECTION_ADMIN");
     return 0;
@@ -104,12 +105,42 @@ static void name_missing(const struct mysql_server_look *k)
                         : mariadb || k->facts->number < 80000 ? "SUPER"
                                                               : "CONNECTION_ADMIN",
                         k->user);
-    if (!mariadb && !k->has[GLOBAL_PROCESS])
-        stw_server_miss(r, "PROCESS, without which it does not see the sessions of an account",
+    if (!k->has[GLOBAL_PROCESS])
+        stw_server_miss(r,
+                        "PROCESS, without which it does not see the sessions of an account, and "
+                        "gives no name that an account of another namespace had",
                         "GRANT PROCESS ON *.* TO %s", k->user);
+    if (mariadb && !k->has[GLOBAL_RELOAD])
+        stw_server_miss(r,
+                        "RELOAD, without which no account is created: views could be renamed while "
+                        "their definers are read",
+                        "GRANT RELOAD ON *.* TO %s", k->user);
     if (k->on_marks < 6)
         stw_server_miss(r, "rights on the database steward, where accounts are marked",
                         "GRANT ALL PRIVILEGES ON steward.* TO %s", k->user);
+}
+
+static bool is_denied(const struct stw_fault *f)
+{
+    return f->number == 1142 || f->number == 1143 || f->number == 1044;
+}
+
+static int try_threads(struct stw_session *s, struct mysql_server_look *k, struct stw_fault *f)
+{
+    struct stw_fault tried = {0};
+    k->r->no_threads = !s->facts.threads;
+    if (!s->facts.threads || ask(s, "SELECT PROCESSLIST_ID FROM performance_schema.threads LIMIT 1",
+                                 NULL, NULL, &tried) == 0)
+        return 0;
+    if (is_denied(&tried)) {
+        stw_server_miss(k->r,
+                        "SELECT on performance_schema.threads, without which sessions inside "
+                        "routines of another definer are not ended",
+                        "GRANT SELECT ON performance_schema.threads TO %s", k->user);
+        return 0;
+    }
+    *f = tried;
+    return -1;
 }
 
 /* A table that only admins may read. */
@@ -118,7 +149,7 @@ static int try_catalogue(struct stw_session *s, struct mysql_server_look *k, str
     struct stw_fault tried = {0};
     if (ask(s, "SELECT 1 FROM mysql.db LIMIT 1", NULL, NULL, &tried) == 0)
         return 0;
-    if (tried.number == 1142 || tried.number == 1143 || tried.number == 1044) {
+    if (is_denied(&tried)) {
         stw_server_miss(k->r, "SELECT on mysql.*, without which no account can be compared",
                         "GRANT SELECT ON mysql.* TO %s", k->user);
         return 0;
@@ -136,7 +167,7 @@ int stw_mysql_look_server(struct stw_session *s, struct stw_server_report *r, st
             roles ? "SELECT CURRENT_USER(),CURRENT_ROLE(),CONCAT(@@global.read_only)"
                   : "SELECT CURRENT_USER(),NULL,CONCAT(@@global.read_only)",
             read_login, &k, f) != 0 ||
-        try_catalogue(s, &k, f) != 0)
+        try_catalogue(s, &k, f) != 0 || try_threads(s, &k, f) != 0)
         return -1;
     if (!r->by_role) {
         if (ask_for_rights(s, &k, f) != 0)

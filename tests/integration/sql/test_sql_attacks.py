@@ -1913,6 +1913,19 @@ def test_admin_that_sees_no_sessions_gives_no_name_of_others(hosted, make_probe,
     make_probe(target).sync(**account(user))
 
 
+@pytest.mark.every_version("what a session is called inside a routine, and what ends it")
+@pytest.mark.parametrize("op", ["end sessions", "lock", "drop"])
+def test_session_inside_a_routine_of_another_definer_ends(make_hosted, make_probe, user, op):
+    """The list of sessions shows it by the name of the definer; with performance_schema its login is known."""
+    server = make_hosted("--performance-schema=ON")
+    probe = make_probe(server.target("db"))
+    with Hidden(server, probe, user, "own") as hidden:
+        assert probe.sync(**hidden.account, wait_sessions=True)["sessions"] == 1
+        assert probe.ask(op, **hidden.account)["result"] == 0
+        wait.until("the session to end", lambda: not hidden.thread.is_alive(), 20)
+        assert not hidden.session.works()
+
+
 # --- a view that a tenant locks
 
 

@@ -29,7 +29,8 @@ def test_suggested_statements_give_missing_rights(make_probe, server, user):
     report = probe.ask("server")
     assert report["result"] == 0 and report["version"] and not report["by_role"], report
     wanted = ({"CREATEROLE", "CREATEDB", "pg_signal_backend"} if is_pg(server) else
-              {"CREATE USER", "CONNECTION", "SELECT ON mysql", "ALL PRIVILEGES ON steward"})
+              {"CREATE USER", "CONNECTION", "SELECT ON mysql", "ALL PRIVILEGES ON steward", "PROCESS",
+               *(["RELOAD"] if server.engine == "mariadb" else [])})
     for right in wanted:
         assert [m for m in report["missing"] if right in m["statement"]], (right, report)
     assert is_pg(server) == any("holds up all logins" in m["what"] for m in report["missing"]), report
@@ -39,6 +40,18 @@ def test_suggested_statements_give_missing_rights(make_probe, server, user):
     assert again.ask("server")["missing"] == []
     again.sync(**account(user))
     again.drop(**account(user))
+
+
+@pytest.mark.every_version("names of rights, and the catalogues that show them")
+def test_right_to_see_logins_of_sessions_is_named(make_probe, make_hosted, user):
+    """Where performance_schema is on, it has to be readable."""
+    server = make_hosted("--performance-schema=ON")
+    target = server.target("db", admin=make_admin(server, f"low{user}"))
+    missing = make_probe(target).ask("server")["missing"]
+    assert [one for one in missing if "ON performance_schema.threads" in one["statement"]], missing
+    for one in missing:
+        server.sql(one["statement"])
+    assert make_probe(target).ask("server")["missing"] == []
 
 
 @pytest.mark.every_version("names of rights, and the catalogues that show them")
