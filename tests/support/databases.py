@@ -56,8 +56,8 @@ class _WithHosts(_Unruly):
         """Leaves the admin the rights of the page, without SUPER."""
         admin, mysql = f"'{dbserver.ADMIN}'@'%'", self.engine == "mysql"
         self.sql(f"REVOKE ALL PRIVILEGES, GRANT OPTION FROM {admin}; "
-                 f"GRANT CREATE USER, {'CONNECTION_ADMIN' if mysql else 'CONNECTION ADMIN, RELOAD'}, PROCESS ON *.* TO "
-                 f"{admin}; GRANT SELECT ON mysql.* TO {admin}; GRANT ALL ON steward.* TO {admin}; GRANT "
+                 f"GRANT CREATE USER, {'CONNECTION_ADMIN' if mysql else 'CONNECTION ADMIN, RELOAD'}, PROCESS ON "
+                 f"*.* TO {admin}; GRANT SELECT ON mysql.* TO {admin}; GRANT ALL ON steward.* TO {admin}; GRANT "
                  f"SELECT, INSERT, CREATE, CREATE VIEW ON shop.* TO {admin} WITH GRANT OPTION")
 
     def rights(self, user, host="%"):

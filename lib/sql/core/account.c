@@ -745,12 +745,32 @@ static bool is_as_wanted(const struct work *w)
     return has_wanted_plugin(w) && !has_stale(w);
 }
 
+/* The place for marks. */
+static int make_place(struct work *w)
+{
+    struct stw_script first = {0};
+    if ((w->seen.place != STW_PLACE_READY || w->s.facts.no_secret) && w->s.ops->prepare)
+        w->s.ops->prepare(w->seen.place, &first);
+    w->seen.place = STW_PLACE_READY;
+    w->s.facts.no_secret = false;
+    int r = stw_session_run(&w->s, &first, &w->f);
+    stw_script_done(&first);
+    if (r != 0 && w->f.trouble == STW_SQL_DENIED)
+        return stw_fault_set(&w->f, STW_SQL_DENIED, STW_SQL_STEP_CREATE,
+                             "the admin account may not make the table %s, where steward marks its "
+                             "accounts; give it ALL PRIVILEGES ON steward.* (error %u)",
+                             w->s.ops->mark_place, w->f.number);
+    return r;
+}
+
 /* A free name may still be the definer of existing objects, or the name of open sessions. */
 static int check_past(struct work *w)
 {
     struct stw_fault taken = {0};
     if (!w->s.ops->look_create || w->seen.read_only)
         return 0;
+    if (make_place(w) != 0)
+        return -1;
     if (w->s.ops->look_create(&w->s, w->a, &taken, &w->f) < 0)
         return lookup_failed(w);
     if (taken.trouble == STW_SQL_FINE)
@@ -787,7 +807,6 @@ static int prepare_statements(struct work *w)
 
 static int run_script(struct work *w)
 {
-    struct stw_script first = {0};
     if (w->script.count == 0)
         return w->script.failed ? stw_session_run(&w->s, &w->script, &w->f) : 0;
     if (w->seen.read_only) {
@@ -795,18 +814,7 @@ static int run_script(struct work *w)
         return stw_fault_set(&w->f, STW_SQL_READ_ONLY, w->script.items[0].step,
                              "the server is read-only");
     }
-    if ((w->seen.place != STW_PLACE_READY || w->s.facts.no_secret) && w->s.ops->prepare)
-        w->s.ops->prepare(w->seen.place, &first);
-    w->seen.place = STW_PLACE_READY;
-    w->s.facts.no_secret = false;
-    int r = stw_session_run(&w->s, &first, &w->f);
-    stw_script_done(&first);
-    if (r != 0 && w->f.trouble == STW_SQL_DENIED)
-        return stw_fault_set(&w->f, STW_SQL_DENIED, STW_SQL_STEP_CREATE,
-                             "the admin account may not make the table %s, where steward marks its "
-                             "accounts; give it ALL PRIVILEGES ON steward.* (error %u)",
-                             w->s.ops->mark_place, w->f.number);
-    return r != 0 ? -1 : stw_session_run(&w->s, &w->script, &w->f);
+    return make_place(w) != 0 ? -1 : stw_session_run(&w->s, &w->script, &w->f);
 }
 
 #define UNBLOCK_TRIES 3

@@ -21,7 +21,7 @@ struct stw_statement *stw_mysql_write_dropped(struct stw_script *s)
     return st;
 }
 
-/* The counter that ids of sessions are taken from.  It begins anew when the server starts. */
+/* The counter that ids of sessions are taken from.  It begins at 1 when the server starts. */
 static void put_counter(struct stw_buf *out, const struct stw_facts *k)
 {
     stw_buf_addf(out,
@@ -170,7 +170,7 @@ static void set_former(struct stw_fault *ret, const struct former_sessions *k)
                             "or choose another spec.user");
 }
 
-/* Without the tables nothing is noted: they are made, and what cannot be made is told when the mark is written. */
+/* A former version has not made the table.  If it cannot be made, no mark is written. */
 int stw_mysql_look_former(struct stw_session *s, const struct stw_account *a, struct stw_fault *ret,
                           struct stw_fault *f)
 {
@@ -181,9 +181,7 @@ int stw_mysql_look_former(struct stw_session *s, const struct stw_account *a, st
         if (!stw_mysql_needs_place(f, &place))
             return -1;
         *f = (struct stw_fault){0};
-        stw_mysql_prepare(STW_PLACE_MISSING, &make);
-        for (size_t i = 0; i < make.count; i++)
-            make.items[i].may_fail = true;
+        stw_mysql_write_dropped(&make)->may_fail = true;
         if (stw_session_run(s, &make, f) != 0)
             return -1;
     }
