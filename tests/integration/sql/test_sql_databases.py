@@ -260,7 +260,7 @@ def test_missing_create_right_is_named(make_probe, server, user):
         server.sql(f"CREATE ROLE {admin} LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'")
     else:
         server.sql(f"CREATE USER {admin}@'%' IDENTIFIED BY '{dbserver.ADMIN_PASSWORD}'; GRANT "
-                   f"CREATE USER ON *.* TO {admin}@'%'; GRANT SELECT ON mysql.* TO {admin}@'%'; "
+                   f"CREATE USER, RELOAD ON *.* TO {admin}@'%'; GRANT SELECT ON mysql.* TO {admin}@'%'; "
                    f"GRANT ALL ON steward.* TO {admin}@'%'")
     target = server.target("db", **ALL, admin={"user": admin, "passwordFile": str(server.admin_file)})
     report = one(make_probe(target), "databases", wants(user, f"{user}_d"))

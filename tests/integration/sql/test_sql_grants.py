@@ -152,7 +152,7 @@ def test_refused_grant_names_right_object_and_admin(make_probe, server, user):
         wanted = account(user, grants=[grant(shop, "SELECT", schema="s", table="t")])
     else:
         server.sql(f"CREATE DATABASE {shop}; CREATE USER {admin}@'%' IDENTIFIED BY '{password}'; GRANT CREATE "
-                   f"USER ON *.* TO {admin}@'%'; GRANT SELECT ON mysql.* TO {admin}@'%'; GRANT ALL ON "
+                   f"USER, RELOAD ON *.* TO {admin}@'%'; GRANT SELECT ON mysql.* TO {admin}@'%'; GRANT ALL ON "
                    f"steward.* TO {admin}@'%'; GRANT SELECT ON {shop}.* TO {admin}@'%' WITH GRANT OPTION")
         wanted = account(user, grants=[grant(shop, "SELECT", "DROP")])
     probe = make_probe(server.target("db", admin={"user": admin, "passwordFile": str(server.admin_file)}))
