@@ -50,6 +50,7 @@ struct stw_rollout {
     /* For controllers whose Deployments other clients may scale: */
     int64_t wanted, ready; /* spec.replicas; of the status */
     bool scaled_by_us;     /* our field manager owns spec.replicas */
+    bool to_zero;          /* spec.replicas is 0 */
     char stuck_reason[64]; /* "ProgressDeadlineExceeded", "ReplicaFailure" or "" */
     char stuck_message[256];
     /* While the API server refuses its pods (ReplicaFailure, FailedCreate): */
@@ -98,7 +99,7 @@ enum stw_child_state {
     STW_CHILD_FAILED,      /* `err` */
     STW_CHILD_UNREADABLE,  /* the server has one that cannot be read; `err` says why */
     STW_CHILD_NOT_ADOPTED, /* it, or another child, cannot be adopted: nothing was; see `err` */
-    STW_CHILD_HELD,        /* it is adopted later: see stw_adoption_waits() */
+    STW_CHILD_HELD, /* it is adopted later: see stw_adoption_waits(); or `err` says what it waits for */
 };
 
 /* The custom object. */

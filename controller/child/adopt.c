@@ -26,40 +26,66 @@
 
 /* --- the selector of a Deployment */
 
-static json_t *selector_of_live(struct stw_run *run, const struct stw_owner *owner)
+bool stw_deployment_is_ours(const struct stw_operator *op, struct stw_json live,
+                            const struct stw_owner *owner)
+{
+    char uid[64] = "";
+    int rc = stw_json_there(stw_owner_find(live)) ? stw_owner_controller(live, NULL, NULL, uid)
+                                                  : stw_adopted_by(op, live, NULL, NULL, uid);
+    return rc == 0 && stw_streq(uid, owner->uid);
+}
+
+static int find_live_selector(struct stw_run *run, const struct stw_owner *owner, json_t **ret,
+                              struct stw_error *err)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     stw_autojson struct stw_json_doc doc = {0};
-    struct stw_error err;
-    char uid[64] = "";
-    if (stw_kube_get(run->client, &stw_res_deployment, owner->ns, owner->name, &text, &err) != 0 ||
-        stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL) != 0)
-        return NULL;
-    struct stw_json live = stw_json_root(&doc);
-    if (stw_owner_controller(live, NULL, NULL, uid) == 0)
-        return NULL;
-    return stw_tree_read(stw_adopted_selector(live));
+    struct stw_error e = {0};
+    if (stw_kube_get(run->client, &stw_res_deployment, owner->ns, owner->name, &text, &e) != 0 ||
+        stw_json_scan(&doc, stw_buf_str(&text), text.len, &e) != 0) {
+        if (e.code == STW_ERR_NOT_FOUND)
+            return 0;
+        *err = e;
+        return -1;
+    }
+    struct stw_json live = stw_json_root(&doc), labels = stw_adopted_selector(live);
+    bool free = owner->adopt && !stw_json_there(stw_owner_find(live));
+    if (!stw_json_there(labels) || !(free || stw_deployment_is_ours(run->op, live, owner)))
+        return 0;
+    *ret = stw_tree_read(labels);
+    return *ret ? 0 : stw_fail_memory(err);
 }
 
-json_t *stw_find_adopted_selector(struct stw_run *run, const struct stw_owner *owner)
+int stw_cached_selector(struct stw_run *run, const struct stw_owner *owner, json_t **ret)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(64u << 10);
     stw_autojson struct stw_json_doc doc = {.trusted = true};
-    const struct stw_watch_cache *deployments =
-        stw_manager_cache(run->manager, &stw_watch_deployments);
-    struct stw_informer *cache =
-        deployments ? deployments->informer : NULL; /* most kinds have none */
     char key[STW_KEY_LEN];
+    *ret = NULL;
     stw_key_make(owner->ns, owner->name, key);
-    if (!cache)
-        return NULL;
-    if (stw_informer_get(cache, key, &text, NULL) == 0 &&
-        stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL) == 0 &&
-        stw_json_is(stw_json_path(stw_json_root(&doc), "o.u"), owner->uid)) {
-        struct stw_json labels = stw_json_get(stw_json_root(&doc), "s");
-        return stw_json_there(labels) ? stw_tree_read(labels) : NULL;
+    if (stw_informer_get(stw_run_cache(run, &stw_watch_deployments), key, &text, NULL) != 0 ||
+        stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL) != 0 ||
+        !stw_json_is(stw_json_path(stw_json_root(&doc), "o.u"), owner->uid))
+        return -1;
+    struct stw_json labels = stw_json_get(stw_json_root(&doc), "s");
+    if (stw_json_there(labels))
+        *ret = stw_tree_read(labels);
+    return 0;
+}
+
+int stw_find_selector(struct stw_run *run, const struct stw_owner *owner, bool is_new, json_t **ret,
+                      struct stw_error *err)
+{
+    *ret = NULL;
+    if (!stw_controller_has_watch(run->controller, &stw_watch_deployments))
+        return 0;
+    if (stw_cached_selector(run, owner, ret) != 0)
+        return is_new && !owner->adopt ? 0 : find_live_selector(run, owner, ret, err);
+    if (*ret && json_object_size(*ret) == 0) {
+        json_decref(*ret);
+        *ret = NULL;
     }
-    return owner->adopt ? selector_of_live(run, owner) : NULL;
+    return 0;
 }
 
 /* --- fields of other managers */

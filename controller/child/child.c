@@ -498,28 +498,42 @@ static bool find_owner(const struct task *t, struct stw_json object, char uid[st
     return controlled;
 }
 
-/* --- pods of a Deployment that is not ours */
+/* --- the pods that a selector would leave */
 
-static bool selects_pods(const struct stw_resource *r)
+/* The labels by which the wanted object selects pods; NULL: it selects none. */
+static const json_t *selector_of(const struct stw_resource *r, const json_t *desired)
 {
-    return r == &stw_res_service || r == &stw_res_pod_monitor ||
-           stw_streq(r->kind, stw_res_disruption_budget_v1.kind);
+    const json_t *selector = json_object_get(json_object_get(desired, "spec"), "selector");
+    if (r == &stw_res_service)
+        return selector;
+    return r == &stw_res_pod_monitor || stw_streq(r->kind, stw_res_disruption_budget_v1.kind)
+               ? json_object_get(selector, "matchLabels")
+               : NULL;
 }
 
-/* It was adopted, and its mark is gone, or it took the name of one of ours.  The cache has only what carries
- * our label.  Also true if this is not known: the error says why. */
+static bool selects(const json_t *selector, struct stw_json labels)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)selector, key, value)
+        if (!stw_json_is(stw_json_get(labels, key), json_string_value(value)))
+            return false;
+    return true;
+}
+
+/* The wanted object would not select the pods of the Deployment of the owner's name, whoever has that: it is
+ * another one's, or what is known of ours is wrong.  Also true if this is not known: the error says why. */
 static bool is_pods_foreign(struct task *t)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_error *err = &t->child->err;
-    struct stw_child_live deployment;
-    char key[STW_KEY_LEN], uid[64] = "";
-    stw_key_make(t->owner->ns, t->owner->name, key);
-    if (!selects_pods(t->resource) ||
-        !stw_controller_has_watch(t->run->controller, &stw_watch_deployments) ||
-        (stw_child_cached(t->run, &stw_watch_deployments, key, &deployment) == 0 &&
-         is_ours(t, &deployment)))
+    json_auto_t *cached = NULL;
+    if (!stw_controller_has_watch(t->run->controller, &stw_watch_deployments) ||
+        !selector_of(t->resource, stw_child_desired(t->child)))
+        return false;
+    if (stw_cached_selector(t->run, t->owner, &cached) == 0 &&
+        (cached ? json_equal(cached, t->owner->selector) : !t->owner->selector))
         return false;
     if (stw_kube_get(t->run->client, &stw_res_deployment, t->owner->ns, t->owner->name, &text,
                      err) != 0) {
@@ -530,8 +544,39 @@ static bool is_pods_foreign(struct task *t)
     }
     if (stw_json_scan(&doc, stw_buf_str(&text), text.len, err) != 0)
         return true;
-    (void)find_owner(t, stw_json_root(&doc), uid);
-    return !stw_streq(uid, t->owner->uid);
+    return !selects(selector_of(t->resource, stw_child_desired(t->child)),
+                    stw_json_path(stw_json_root(&doc), "spec.template.metadata.labels"));
+}
+
+/* A Service that selects other pods goes on with them until then.  Not while there are to be none. */
+static bool is_without_pods(const struct task *t)
+{
+    struct stw_child_live deployment;
+    char key[STW_KEY_LEN];
+    if (t->resource != &stw_res_service ||
+        !stw_controller_has_watch(t->run->controller, &stw_watch_deployments))
+        return false;
+    stw_key_make(t->owner->ns, t->owner->name, key);
+    return stw_child_cached(t->run, &stw_watch_deployments, key, &deployment) != 0 ||
+           !is_ours(t, &deployment) ||
+           (deployment.rollout.available == 0 && !deployment.rollout.to_zero);
+}
+
+/* It is the one that we gave the Service, and the wanted one does not select all of its pods: this is no
+ * repair of what another client did. */
+static bool changes_selector(const struct task *t, struct stw_json live)
+{
+    return stw_owned_has(live, t->run->field_manager, "spec.selector") &&
+           !selects(selector_of(t->resource, stw_child_desired(t->child)),
+                    stw_json_path(live, "spec.selector"));
+}
+
+static void wait_for_pods(struct task *t)
+{
+    (void)stw_fail(&t->child->err, STW_ERR_UNAVAILABLE,
+                   "%s \"%s\" keeps its selector until pods of Deployment \"%s\" are available",
+                   t->resource->kind, t->name, t->owner->name);
+    set_child_state(t, STW_CHILD_HELD);
 }
 
 static void hold(struct task *t)
@@ -542,8 +587,8 @@ static void hold(struct task *t)
     }
     (void)stw_fail(
         &t->child->err, STW_ERR_EXISTS,
-        "%s \"%s\" is not changed while Deployment \"%s\", whose pods it selects, is not "
-        "controlled by this object",
+        "%s \"%s\" is not changed: with the labels of this object it would not select the pods of "
+        "Deployment \"%s\"",
         t->resource->kind, t->name, t->owner->name);
     set_child_state(t, STW_CHILD_FOREIGN);
 }
@@ -627,6 +672,7 @@ static void judge_existing(struct task *t, const struct stw_buf *text)
         }
         facts.as_wanted = as_wanted(t->run, t->what, t->wanted, &t->child->live);
         facts.pods_foreign = !facts.as_wanted && is_pods_foreign(t);
+        facts.pods_start = !facts.as_wanted && is_without_pods(t) && changes_selector(t, root);
         facts.template_waits = t->waits;
     }
     carry_out(t, stw_child_decide(&facts), root, text);
@@ -761,6 +807,9 @@ static void carry_out(struct task *t, enum stw_child_step step, struct stw_json 
     case STW_STEP_HOLD:
         hold(t);
         return;
+    case STW_STEP_WAIT_FOR_PODS:
+        wait_for_pods(t);
+        return;
     }
 }
 
@@ -797,6 +846,7 @@ static void sync_child(struct task *t)
     facts.terminating = t->cached && c->live.terminating;
     facts.as_wanted = facts.ours && as_wanted(t->run, t->what, t->wanted, &c->live);
     facts.pods_foreign = facts.ours && !facts.as_wanted && is_pods_foreign(t);
+    facts.pods_start = facts.ours && !facts.as_wanted && is_without_pods(t);
     facts.template_left = facts.ours && is_as_left(t);
     carry_out(t, stw_child_decide(&facts), STW_JSON_NONE, NULL);
 }

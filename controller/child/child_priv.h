@@ -20,10 +20,18 @@ json_t *stw_adopted_tree(const struct stw_operator *op, const json_t *desired);
 struct stw_json stw_adopted_selector(struct stw_json deployment);
 
 /* --- adopt.c: children that were there before their owner */
-/* Those of the Deployment of this owner's name, which is adopted, or is there and may be.  NULL: none, or
- * it is not known.  The caller owns it.  Sends nothing unless the owner adopts and the Deployment is not
- * ours. */
-json_t *stw_find_adopted_selector(struct stw_run *run, const struct stw_owner *owner);
+/* The labels by which the Deployment of this owner's name selects its pods, if it is ours, or is there and may
+ * be adopted.  They cannot be changed, so that no child may be made with others.  *ret: NULL for the usual
+ * ones, also if there is no such Deployment; the caller owns it.  -1 with an error: that is unknown.  Sends
+ * nothing if the cache has the Deployment, nor for a new object that does not adopt. */
+int stw_find_selector(struct stw_run *run, const struct stw_owner *owner, bool is_new, json_t **ret,
+                      struct stw_error *err) STW_MUST_CHECK;
+/* The same from the cache, where an empty object stands for a selector that others cannot use.  -1: it has no
+ * Deployment of this owner. */
+int stw_cached_selector(struct stw_run *run, const struct stw_owner *owner, json_t **ret);
+/* Whether the controller of this live object, or without one its mark, is the owner. */
+bool stw_deployment_is_ours(const struct stw_operator *op, struct stw_json live,
+                            const struct stw_owner *owner);
 
 /* Operations that make `manager` the one manager of those fields of the live object which an apply of
  * ours replaces as a whole: then one apply removes what others had set there.  False: none needed. */

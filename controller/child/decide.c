@@ -18,6 +18,8 @@ enum stw_child_step stw_child_decide(const struct stw_child_facts *f)
     /* Its selector would leave pods that it serves. */
     if (f->pods_foreign)
         return STW_STEP_HOLD;
+    if (f->pods_start)
+        return f->answered ? STW_STEP_WAIT_FOR_PODS : STW_STEP_LOOK;
     if (f->template_waits)
         return f->answered ? STW_STEP_KEEP_TEMPLATE : STW_STEP_CHECK_TEMPLATE;
     /* After the first apply, a difference is a repair: the server's object shows which fields differ. */

@@ -19,7 +19,9 @@ struct stw_child_facts {
     bool applied_before;
     /* Of an object of ours. */
     bool as_wanted;
-    bool pods_foreign;   /* the pods that it selects are of a Deployment that is not ours */
+    bool pods_foreign; /* its new selector would not select the pods of the Deployment */
+    bool
+        pods_start; /* no pod of the Deployment is available; if answered, its selector changes, too */
     bool template_waits; /* the wanted pod template may not be applied yet */
     bool template_left;  /* only the template differs, as the status remembers it */
 };
@@ -30,7 +32,8 @@ enum stw_child_step {
     STW_STEP_WAIT_FOR_COLLECTOR,
     STW_STEP_REFUSE,
     STW_STEP_NAME_HOLDER,    /* another owner has it */
-    STW_STEP_HOLD,           /* leave it as it is, and say whose pods it selects */
+    STW_STEP_HOLD,           /* leave it as it is, and say which pods it would lose */
+    STW_STEP_WAIT_FOR_PODS,  /* leave it as it is until those that it will select are available */
     STW_STEP_LOOK,           /* ask the server, and decide again */
     STW_STEP_CHECK_TEMPLATE, /* the same, unless what the template would change is told already */
     STW_STEP_KEEP_TEMPLATE,  /* write what differs, except the template */

@@ -11,7 +11,8 @@
  *     e  the part of it from the pod template of a Deployment
  *     p  node ports of a Service
  *     r  rollout of a Deployment
- *     s  labels by which an adopted Deployment selects its pods
+ *     s  labels by which a Deployment selects its pods, unless they are the usual ones; {}: others cannot
+ *        use them
  *     h  conditions of an autoscaler
  *
  * Runs on the client's thread. */
@@ -192,11 +193,39 @@ static void add_refusal(const struct stw_operator *op, struct stw_json object, s
         stw_buf_addf(out, ",\"q\":\"%s\"", hash);
 }
 
+/* The labels that a kind gives its pods. */
+static bool is_usual_selector(struct stw_json selector, const struct stw_controller *c,
+                              const char *owner)
+{
+    struct stw_json labels = stw_json_get(selector, "matchLabels");
+    return stw_json_size(labels) == 2 &&
+           stw_json_size(stw_json_get(selector, "matchExpressions")) == 0 &&
+           stw_json_is(stw_json_get(labels, "app.kubernetes.io/name"), c->kind->singular) &&
+           stw_json_is(stw_json_get(labels, "app.kubernetes.io/instance"), owner);
+}
+
+/* A Deployment of ours may have any selector: it was adopted once, even if its mark is gone. */
+static void add_selector(const struct stw_operator *op, const struct stw_controller *c,
+                         struct stw_json object, struct stw_buf *out)
+{
+    char name[254] = "";
+    struct stw_json labels = stw_adopted_selector(object);
+    bool marked = stw_adopted_by(op, object, NULL, NULL, NULL) == 0;
+    (void)stw_json_strcpy(stw_json_path(object, "metadata.name"), name, sizeof(name));
+    if (!marked && is_usual_selector(stw_json_path(object, "spec.selector"), c, name))
+        return;
+    if (stw_json_there(labels))
+        add_raw_member(out, "s", labels);
+    else if (stw_json_there(stw_json_path(object, "spec.selector")))
+        stw_buf_adds(out, ",\"s\":{}");
+}
+
 static void project_deployment(const struct stw_operator *op, struct stw_json object,
                                struct stw_buf *out)
 {
     struct stw_json status = stw_json_get(object, "status");
     const struct stw_controller *c = add_ours(op, object, out);
+    int64_t replicas = 1;
     if (!c)
         return;
     stw_buf_adds(out, ",\"r\":{");
@@ -213,11 +242,12 @@ static void project_deployment(const struct stw_operator *op, struct stw_json ob
         if (stw_owned_has(object, manager, "spec.replicas"))
             stw_buf_adds(out, ",\"m\":true");
     }
+    if (stw_json_int(stw_json_path(object, "spec.replicas"), &replicas) == 0 && replicas == 0)
+        stw_buf_adds(out, ",\"z\":true");
     add_stuck(stw_json_get(status, "conditions"), out);
     add_refusal(op, object, out);
     stw_buf_addc(out, '}');
-    if (stw_adopted_by(op, object, NULL, NULL, NULL) == 0)
-        add_raw_member(out, "s", stw_adopted_selector(object));
+    add_selector(op, c, object, out);
     stw_buf_addc(out, '}');
 }
 
@@ -477,6 +507,7 @@ static void read_rollout(struct stw_json r, struct stw_rollout *to)
     (void)stw_json_int(stw_json_get(r, "a"), &to->available);
     (void)stw_json_int(stw_json_get(r, "s"), &to->wanted);
     (void)stw_json_int(stw_json_get(r, "y"), &to->ready);
+    to->to_zero = stw_json_bool(stw_json_get(r, "z"), false);
     to->scaled_by_us = stw_json_bool(stw_json_get(r, "m"), false);
     (void)stw_json_strcpy(stw_json_get(r, "why"), to->stuck_reason, sizeof(to->stuck_reason));
     stw_json_cut(stw_json_get(r, "msg"), to->stuck_message, sizeof(to->stuck_message));

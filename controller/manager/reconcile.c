@@ -202,10 +202,13 @@ static int decode_spec(struct stw_subject *s, struct stw_error *err)
                            (char *)s + c->spec_offset, err);
 }
 
-static void find_selector(struct stw_subject *s)
+/* False: it is unknown, and a Service that is made now might select no pod. */
+static bool find_selector(struct stw_subject *s, struct stw_error *err)
 {
-    s->selector = stw_find_adopted_selector(s->run, &s->owner);
+    bool is_new = json_integer_value(json_object_get(s->object.status, "observedGeneration")) <= 0;
+    int rc = stw_find_selector(s->run, &s->owner, is_new, &s->selector, err);
     s->owner.selector = s->selector;
+    return rc == 0;
 }
 
 static void reconcile_wanted(struct stw_subject *s, struct stw_result *result)
@@ -233,10 +236,9 @@ static void reconcile_object(struct stw_subject *s, struct stw_result *result)
         const char *text = stw_buf_str(&findings);
         stw_run_end_invalid(s->run, &s->object, status_of_unchecked(s, STW_UNCHECKED_INVALID, text),
                             text, result);
-    } else if (decoded != 0) {
+    } else if (decoded != 0 || !find_selector(s, &err)) {
         stw_run_fail(s->run, &err, result);
     } else {
-        find_selector(s);
         reconcile_wanted(s, result);
     }
 }

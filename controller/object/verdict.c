@@ -58,6 +58,11 @@ static void find_wait(struct stw_aspect *a, const struct stw_child *c)
     a->level = STW_LEVEL_PROGRESSING;
     a->again_ms = 0;
     a->reason = STW_REASON_ADOPTION_WAITS;
+    if (!c->adoption.until && !c->adoption.after) {
+        a->reason = STW_REASON_PROGRESSING;
+        STW_ASPECT_SAY(a, "%s", c->err.text);
+        return;
+    }
     if (c->adoption.until)
         stw_format(until, sizeof(until), "%s", c->adoption.until);
     else

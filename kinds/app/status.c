@@ -160,6 +160,15 @@ static void find_service(const struct app *a, struct stw_aspect *f)
     }
     if (f->level != STW_LEVEL_FINE)
         return;
+    if (a->children[APP_DEPLOYMENT].state > STW_CHILD_REPAIRED) {
+        set_aspect(f, STW_LEVEL_FINE, STW_UNKNOWN, STW_REASON_PROGRESSING);
+        STW_ASPECT_SAY(
+            f,
+            "Deployment \"%s\" is not as this App wants it: whether Service \"%s\" selects "
+            "its pods is not known",
+            a->owner.name, a->owner.name);
+        return;
+    }
     bool any = r->ready > 0;
     set_aspect(f, STW_LEVEL_FINE, any ? STW_TRUE : STW_FALSE,
                any ? REASON_ENDPOINTS : REASON_NO_ENDPOINTS);

@@ -198,6 +198,77 @@ def test_deployment_without_mark_keeps_its_service(controller, installed, namesp
         assert_always_served(installed, namespace, before)
 
 
+def forge_reference(cluster, kind, namespace):
+    """A client makes the owner the controller of the adopted Deployment."""
+    owner = cluster.get(KINDS[kind].KIND, "web", namespace)
+    cluster.patch("deployment", "web", namespace, {"metadata": {"ownerReferences": [{
+        "apiVersion": owner["apiVersion"], "kind": kind, "name": "web", "controller": True,
+        "uid": owner["metadata"]["uid"]}]}})
+
+
+def take_label(cluster, kind, namespace):
+    """As by helm upgrade and helm rollback."""
+    cluster.patch("deployment", "web", namespace, {"metadata": {"labels": {
+        "app.kubernetes.io/managed-by": "Helm"}}})
+
+
+@pytest.mark.parametrize("change, path, value", (
+    (take_label, ("labels", "app.kubernetes.io/managed-by"), "steward"),
+    (forge_reference, ("ownerReferences", 0, "controller"), True)), ids=("label", "reference"))
+@pytest.mark.parametrize("kind", KINDS)
+def test_adopted_deployment_that_others_change_keeps_its_pods(controller, installed, namespace, kind, change,
+                                                              path, value):
+    """The selector of the Deployment cannot change, so the Service keeps it, too, whatever the cache has."""
+    with kubelet(installed, namespace):
+        installed.apply(deployment(namespace, HELM))
+        installed.apply(service(namespace, HELM))
+        installed.apply(manifest(kind, namespace, ADOPT))
+        wait_done(installed, kind, namespace)
+        installed.annotate(KINDS[kind].KIND, "web", namespace, {"steward.dev/adopt": None})
+        before = wait_served(installed, namespace)
+        change(installed, kind, namespace)
+
+        def is_repaired():
+            now = installed.get("deployment", "web", namespace)["metadata"]
+            for key in path:
+                now = now[key]
+            return now == value
+        wait.until("the repair of the Deployment", is_repaired)
+        # One more change of the Service shows what its selector is now.
+        installed.patch("service", "web", namespace, {"spec": {"selector": {"more": "x"}}})
+        installed.wait_for("service", "web", namespace, lambda o: o["spec"]["selector"] == HELM)
+        wait_done(installed, kind, namespace)
+        wait_served(installed, namespace)
+        assert installed.get("service", "web", namespace)["spec"]["selector"] == HELM
+        budget = installed.get("poddisruptionbudget", "web", namespace)
+        assert not budget or budget["spec"]["selector"]["matchLabels"] == HELM
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_service_keeps_orphaned_pods_until_new_ones_are_available(controller, installed, namespace, kind):
+    """The adopted Deployment is deleted with --cascade=orphan; the new one has the usual selector."""
+    ready = threading.Event()
+    with kubelet(installed, namespace, lambda pod: ready.is_set() or "shop" == pod["metadata"]["labels"].get(
+            "app.kubernetes.io/name")):
+        installed.apply(deployment(namespace, HELM))
+        installed.apply(service(namespace, HELM))
+        installed.apply(manifest(kind, namespace, ADOPT))
+        wait_done(installed, kind, namespace)
+        installed.annotate(KINDS[kind].KIND, "web", namespace, {"steward.dev/adopt": None})
+        before = wait_served(installed, namespace)
+        installed.delete("deployment", "web", namespace, propagation="Orphan")
+        name = {"App": "ServiceReady", "MyWeb": "ServiceSynced"}[kind]
+        waits = KINDS[kind].wait_condition(installed, "web", namespace, name, "Progressing")
+        assert waits["status"] == "False"
+        assert 'keeps its selector until pods of Deployment "web" are available' in waits["message"]
+        assert installed.get("service", "web", namespace)["spec"]["selector"] == HELM
+        ready.set()
+        installed.wait_for("service", "web", namespace, lambda o: o["spec"]["selector"] == {
+            "app.kubernetes.io/name": kind.lower(), "app.kubernetes.io/instance": "web"})
+        wait_done(installed, kind, namespace)
+        assert_always_served(installed, namespace, before)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_service_of_other_pods_moves_when_new_pods_are_ready(controller, installed,
                                                             namespace, kind):

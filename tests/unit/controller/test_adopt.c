@@ -296,6 +296,177 @@ static void test_field_ownership_moves_between_managers(void **state)
     }
 }
 
+/* --- the selector of the Deployment */
+
+#define DEPLOYMENT_PATH "/apis/apps/v1/namespaces/shop/deployments/web"
+#define OURS "'annotations':{'steward.dev/adopted-by':'MyWeb/web/u-1'},"
+#define REFERENCE(uid)                                                                             \
+    "'ownerReferences':[{'apiVersion':'operator.k8s-summit.org/"                                   \
+    "v1','kind':'MyWeb','name':'web','uid':'" uid "','controller':true}],"
+#define DEPLOYMENT(more, selector)                                                                 \
+    "{'metadata':{'namespace':'shop','name':'web','uid':'d-1'," more "'resourceVersion':'5'},"     \
+    "'spec':{'selector':{" selector                                                                \
+    "},'template':{'metadata':{'labels':{'app':'shop','x':'y'}}}}}"
+#define SHOP "'matchLabels':{'app':'shop'}"
+#define USUAL "'matchLabels':{'app.kubernetes.io/instance':'web','app.kubernetes.io/name':'myweb'}"
+#define EXPRESSION SHOP ",'matchExpressions':[{'key':'x','operator':'Exists'}]"
+#define ANSWER(status, reason)                                                                     \
+    "[{'match':'GET " DEPLOYMENT_PATH "','status':" status                                         \
+    ",'body':{'kind':'Status','reason':'" reason "','message':'no'}}]"
+#define LIVE(more, selector) "[" GET(DEPLOYMENT_PATH, DEPLOYMENT(more, selector)) "]"
+
+static const struct {
+    const char *what, *cached, *steps;
+    bool adopt, is_new;
+    const char *labels; /* "": the usual ones; NULL: unknown */
+} selectors[] = {
+    {"cached and marked", DEPLOYMENT(OURS, SHOP), "[]", false, false, "{\"app\":\"shop\"}"},
+    {"cached, with a reference instead", DEPLOYMENT(REFERENCE("u-1"), SHOP), "[]", false, false,
+     "{\"app\":\"shop\"}"},
+    {"cached, with both", DEPLOYMENT(OURS REFERENCE("u-1"), SHOP), "[]", false, false,
+     "{\"app\":\"shop\"}"},
+    {"made by us", DEPLOYMENT(REFERENCE("u-1"), USUAL), "[]", false, false, ""},
+    {"ours, with an expression", DEPLOYMENT(REFERENCE("u-1"), EXPRESSION), "[]", false, false, ""},
+    {"without our label, and marked", "", LIVE(OURS, SHOP), false, false, "{\"app\":\"shop\"}"},
+    {"without our label, with a reference", "", LIVE(REFERENCE("u-1"), SHOP), false, false,
+     "{\"app\":\"shop\"}"},
+    {"another one's", "", LIVE(REFERENCE("u-9"), SHOP), true, false, ""},
+    {"another one's, with our mark", "", LIVE(OURS REFERENCE("u-9"), SHOP), true, false, ""},
+    {"nobody's", "", LIVE("", SHOP), false, false, ""},
+    {"nobody's, to be adopted", "", LIVE("", SHOP), true, true, "{\"app\":\"shop\"}"},
+    {"there is none", "", ANSWER("404", "NotFound"), false, false, ""},
+    {"a new object", "", "[]", false, true, ""},
+    {"unknown", "", ANSWER("500", "InternalError"), false, false, NULL},
+    {"unknown, to be adopted", "", ANSWER("500", "InternalError"), true, true, NULL},
+    {"forbidden", "", ANSWER("403", "Forbidden"), false, false, NULL},
+};
+
+static void test_selector_of_the_deployment_is_known_or_unknown(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(selectors); i++) {
+        struct fixture f;
+        struct stw_error err = {0};
+        json_t *labels = NULL;
+        fixture_begin(&f, &stw_watch_deployments, NULL, selectors[i].cached, selectors[i].steps);
+        f.owner.adopt = selectors[i].adopt;
+        int rc = stw_find_selector(&f.run, &f.owner, selectors[i].is_new, &labels, &err);
+        stw_autofree char *text = labels ? json_dumps(labels, JSON_COMPACT) : strdup("");
+        bool known = rc == 0 && !*err.text;
+        if (known != (selectors[i].labels != NULL) ||
+            !stw_streq(text, selectors[i].labels ? selectors[i].labels : "") ||
+            fake_count(&f.fake, "GET ") != !stw_streq(selectors[i].steps, "[]"))
+            fail_msg("%s: %d, %s, \"%s\"", selectors[i].what, rc, text, err.text);
+        json_decref(labels);
+        fixture_end(&f);
+    }
+}
+
+/* --- a Service that would leave its pods */
+
+#define SERVICE_PATH "/api/v1/namespaces/shop/services/web"
+#define SERVICE(more, selector)                                                                    \
+    "{'metadata':{'namespace':'shop','name':'web','uid':'s-1'," REFERENCE("u-1") more              \
+        "'resourceVersion':'5'},'spec':{'selector':{" selector "}}}"
+#define MANAGED                                                                                    \
+    "'managedFields':[{'manager':'steward-myweb','operation':'Apply','apiVersion':'v1',"           \
+    "'fieldsV1':{'f:spec':{'f:selector':{}}}}],"
+#define OLD_SERVICE SERVICE("", "'app':'shop'")
+#define OWN_SERVICE SERVICE(MANAGED, "'app':'shop'")
+#define PATCHED "{'match':'PATCH " SERVICE_PATH "','body':" SERVICE("", "'x':'y'") "}"
+#define NO_DEPLOYMENT                                                                              \
+    "{'match':'GET " DEPLOYMENT_PATH "','status':404,'body':{'kind':'Status','reason':'NotFound'}" \
+                                     "}"
+#define NEW_DEPLOYMENT(replicas, available)                                                        \
+    "{'metadata':{'namespace':'shop','name':'web','uid':'d-1'," REFERENCE(                         \
+        "u-1") "'resourceVersion':'5'},'spec':{'replicas':" replicas ",'selector':{" USUAL         \
+               "}},'status':{'replicas':" replicas ",'availableReplicas':" available "}}"
+
+static json_t *wanted_service(const json_t *selector)
+{
+    return json_pack("{s:s,s:s,s:{s:s,s:s,s:[{s:s,s:s,s:s,s:s,s:b}]},s:{s:O}}", "apiVersion", "v1",
+                     "kind", "Service", "metadata", "namespace", "shop", "name", "web",
+                     "ownerReferences", "apiVersion", "operator.k8s-summit.org/v1", "kind", "MyWeb",
+                     "name", "web", "uid", "u-1", "controller", 1, "spec", "selector", selector);
+}
+
+/* The Deployment in the cache and on the server, and the selector that is wanted. */
+static const struct {
+    const char *what, *cached, *steps, *key, *value;
+    enum stw_child_state state;
+    unsigned writes;
+} services[] = {
+    {"the Deployment has other labels", "", LIVE(OURS, SHOP), "app", "other", STW_CHILD_FOREIGN, 0},
+    {"another one's, with other labels", "", LIVE(REFERENCE("u-9"), SHOP), "app", "other",
+     STW_CHILD_FOREIGN, 0},
+    {"the cached one is selected by others", DEPLOYMENT(REFERENCE("u-1"), SHOP),
+     LIVE(REFERENCE("u-1"), SHOP), "app", "other", STW_CHILD_FOREIGN, 0},
+    {"unknown", "", ANSWER("500", "InternalError"), "app", "other", STW_CHILD_FAILED, 0},
+    {"its pods have the label", "",
+     "[" GET(DEPLOYMENT_PATH, DEPLOYMENT(REFERENCE("u-9"), SHOP)) "," GET(
+         SERVICE_PATH, OLD_SERVICE) "," GET(DEPLOYMENT_PATH,
+                                            DEPLOYMENT(REFERENCE("u-9"), SHOP)) "," PATCHED "]",
+     "x", "y", STW_CHILD_UPDATED, 1},
+    {"there is no Deployment", "",
+     "[" NO_DEPLOYMENT "," GET(SERVICE_PATH, OLD_SERVICE) "," NO_DEPLOYMENT "," PATCHED "]", "x",
+     "y", STW_CHILD_UPDATED, 1},
+    {"that of our own selector has no Deployment", "",
+     "[" NO_DEPLOYMENT "," GET(SERVICE_PATH, OWN_SERVICE) "," NO_DEPLOYMENT "]", "x", "y",
+     STW_CHILD_HELD, 0},
+    {"no pod of the Deployment is available", NEW_DEPLOYMENT("1", "0"),
+     "[" GET(SERVICE_PATH, OWN_SERVICE) "]", "x", "y", STW_CHILD_HELD, 0},
+    {"another client changed the selector", NEW_DEPLOYMENT("1", "0"),
+     "[" GET(SERVICE_PATH, OLD_SERVICE) "," PATCHED "]", "x", "y", STW_CHILD_UPDATED, 1},
+    {"another client added a label to it", NEW_DEPLOYMENT("1", "0"),
+     "[" GET(SERVICE_PATH, SERVICE(MANAGED, "'app':'shop','x':'y'")) "," PATCHED "]", "x", "y",
+     STW_CHILD_UPDATED, 1},
+    {"a pod of it is available", NEW_DEPLOYMENT("2", "1"), "[" PATCHED "]", "x", "y",
+     STW_CHILD_UPDATED, 1},
+    {"there are to be no pods", NEW_DEPLOYMENT("0", "0"), "[" PATCHED "]", "x", "y",
+     STW_CHILD_UPDATED, 1},
+};
+
+/* A fixture of a Service, and a cache of Deployments. */
+static void begin_service(struct fixture *f, struct stw_watch_cache caches[static 2],
+                          const json_t *selector, const char *deployment, const char *steps)
+{
+    struct stw_error err;
+    stw_autofree char *text = with_quotes(deployment);
+    stw_autobuf struct stw_buf object = STW_BUF_INIT(4096);
+    const struct stw_informer_config config = {.resource = &stw_res_deployment,
+                                               .project = fixture_project,
+                                               .ctx = (void *)(uintptr_t)&stw_watch_deployments};
+    fixture_begin(f, &stw_watch_services, wanted_service(selector), OLD_SERVICE, steps);
+    caches[0] = f->cache;
+    caches[1] = (struct stw_watch_cache){.watch = &stw_watch_deployments};
+    assert_int_equal(stw_informer_create(f->fake.client, &config, &stw_clock_system, NULL,
+                                         &caches[1].informer, &err),
+                     0);
+    stw_buf_adds(&object, text);
+    if (*text)
+        stw_informer_saw(caches[1].informer, &object, NULL);
+    f->manager.caches = caches;
+    f->manager.cache_count = 2;
+}
+
+static void test_service_is_held_that_would_leave_its_pods(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(services); i++) {
+        struct fixture f;
+        struct stw_watch_cache caches[2];
+        json_auto_t *selector = json_pack("{s:s}", services[i].key, services[i].value);
+        begin_service(&f, caches, selector, services[i].cached, services[i].steps);
+        stw_child_ensure(&f.run, &f.owner, &f.child);
+        unsigned writes = fake_count(&f.fake, "PATCH /");
+        if (f.child.state != services[i].state || writes != services[i].writes)
+            fail_msg("%s: state %d, \"%s\", %u writes", services[i].what, (int)f.child.state,
+                     f.child.err.text, writes);
+        stw_informer_destroy(caches[1].informer);
+        fixture_end(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +477,8 @@ int main(void)
         cmocka_unit_test(test_waiting_adoption_writes_nothing),
         cmocka_unit_test(test_children_are_adopted_all_or_none),
         cmocka_unit_test(test_field_ownership_moves_between_managers),
+        cmocka_unit_test(test_selector_of_the_deployment_is_known_or_unknown),
+        cmocka_unit_test(test_service_is_held_that_would_leave_its_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

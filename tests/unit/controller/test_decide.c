@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#define FACTS 12
+#define FACTS 13
 
 /* The facts whose bits are set in `bits`, in the order of the struct. */
 static struct stw_child_facts facts_of(unsigned bits)
@@ -28,7 +28,8 @@ static struct stw_child_facts facts_of(unsigned bits)
                                     .as_wanted = b[8],
                                     .template_waits = b[9],
                                     .template_left = b[10],
-                                    .pods_foreign = b[11]};
+                                    .pods_foreign = b[11],
+                                    .pods_start = b[12]};
 }
 
 static bool writes(enum stw_child_step step)
@@ -57,10 +58,13 @@ static void test_every_fact_combination_keeps_the_rules(void **state)
                          !f.answered && !f.ours && !f.left_behind && !f.refused);
         /* Whatever is rewritten is ours, and differs. */
         if (step == STW_STEP_REWRITE || step == STW_STEP_KEEP_TEMPLATE || step == STW_STEP_LOOK ||
-            step == STW_STEP_HOLD)
+            step == STW_STEP_HOLD || step == STW_STEP_WAIT_FOR_PODS)
             assert_true(f.ours && !f.as_wanted);
-        /* A Service whose pods another client's Deployment makes is left as it is. */
-        assert_false(f.ours && f.pods_foreign && writes(step));
+        /* A Service that would lose its pods is left as it is. */
+        assert_false(f.ours && (f.pods_foreign || f.pods_start) && writes(step));
+        /* It waits only if the server's object shows that its selector changes. */
+        if (step == STW_STEP_WAIT_FOR_PODS)
+            assert_true(f.answered && f.pods_start && !f.pods_foreign);
         /* A settled child causes no request. */
         if (f.ours && f.as_wanted && !f.terminating)
             assert_int_equal(step, STW_STEP_KEEP);

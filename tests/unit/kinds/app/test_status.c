@@ -304,6 +304,24 @@ static void test_failed_child_is_in_its_condition(void **state)
         }
 }
 
+/* The pods that are ready may be of a Deployment that the Service does not select. */
+static void test_service_without_its_deployment_is_not_ready(void **state)
+{
+    static const enum stw_child_state states[] = {
+        STW_CHILD_TERMINATING, STW_CHILD_FOREIGN,    STW_CHILD_HOT_LOOP,
+        STW_CHILD_FAILED,      STW_CHILD_UNREADABLE, STW_CHILD_NOT_ADOPTED,
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(states); i++) {
+        fixture_done(&f);
+        begin(SCALED, "");
+        fail_child(APP_DEPLOYMENT, STW_ERR_EXISTS, "it is another one's");
+        f.app.children[APP_DEPLOYMENT].state = states[i];
+        json_auto_t *s = judge();
+        assert_string_equal(says(s, "ServiceReady"), "Unknown/Progressing");
+    }
+}
+
 static void test_missing_node_port_is_tried_again_in_a_minute(void **state)
 {
     (void)state;
@@ -414,6 +432,7 @@ int main(void)
         TEST(test_missing_secret_is_named),
         TEST(test_rollout_that_stands_is_failed_or_degraded),
         TEST(test_failed_child_is_in_its_condition),
+        TEST(test_service_without_its_deployment_is_not_ready),
         TEST(test_missing_node_port_is_tried_again_in_a_minute),
         TEST(test_autoscaler_conditions_are_passed_on),
         TEST(test_last_good_stays_until_something_else_is_good),
