@@ -70,6 +70,7 @@ struct stw_child_report {
 /* A cached child, decoded. */
 struct stw_child_live {
     bool terminating;
+    bool unserved; /* its controller is named with a version that the kind does not have */
     char uid[64], resource_version[STW_RV_LEN];
     char owner_kind[64], owner_name[254], owner_uid[64]; /* its controller; "" for none */
     struct stw_hash digest;     /* of the fields that the controller's field manager owns */

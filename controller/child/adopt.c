@@ -18,6 +18,7 @@
 #include "controller/child/extras_priv.h"
 #include "controller/manager/manager_priv.h"
 #include "kube/api/dry_run.h"
+#include "kube/pages.h"
 #include "kube/tree.h"
 
 #include <stdio.h>
@@ -407,6 +408,55 @@ static int check_ports(struct stw_run *run, const struct stw_owner *owner, const
     return 0;
 }
 
+struct pods_beside {
+    const json_t *selector; /* the present one of the Service */
+    char name[254];         /* of a pod that it does not select */
+};
+
+static int look_at_pod(void *ctx, struct stw_json pod)
+{
+    struct pods_beside *b = ctx;
+    struct stw_json metadata = stw_json_get(pod, "metadata");
+    if (stw_labels_have(stw_json_get(metadata, "labels"), b->selector))
+        return 0;
+    (void)stw_json_strcpy(stw_json_get(metadata, "name"), b->name, sizeof(b->name));
+    return 1;
+}
+
+static void write_selector(const json_t *labels, struct stw_buf *out)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)labels, key, value)
+        stw_buf_addf(out, "%s%s=%s", out->len > 0 ? "," : "", key, json_string_value(value));
+}
+
+/* A Service that selects by more labels than the Deployment would get the pods that lack them. */
+static int check_pods(struct stw_run *run, const struct stw_owner *owner, const json_t *desired,
+                      struct stw_json live, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf is = STW_BUF_INIT(8192), wanted = STW_BUF_INIT(8192);
+    const json_t *labels = json_object_get(json_object_get(desired, "spec"), "selector");
+    struct stw_json selector = stw_json_path(live, "spec.selector");
+    json_auto_t *now = stw_json_there(selector) ? stw_tree_read(selector) : NULL;
+    struct pods_beside beside = {.selector = now};
+    if (!stw_labels_have(selector, labels) || json_object_size(now) == json_object_size(labels))
+        return 0;
+    write_selector(now, &is);
+    write_selector(labels, &wanted);
+    const struct stw_pages q = {.resource = &stw_res_pod,
+                                .ns = owner->ns,
+                                .label_selector = stw_buf_str(&wanted),
+                                .metadata_only = true};
+    int rc = stw_pages_each(run->client, &q, look_at_pod, &beside, err);
+    return rc <= 0
+               ? rc
+               : stw_fail(err, STW_ERR_INVALID,
+                          "it selects %.200s, and the Deployment %.200s, which pod %.60s has, too: "
+                          "give such pods other labels, or remove them",
+                          stw_buf_str(&is), stw_buf_str(&wanted), beside.name);
+}
+
 static int try_adoption(struct stw_run *run, const struct stw_owner *owner, struct stw_child *c,
                         struct stw_json live, struct stw_error *err)
 {
@@ -421,7 +471,8 @@ static int try_adoption(struct stw_run *run, const struct stw_owner *owner, stru
     if (r == &stw_res_deployment && check_selector(live, err) != 0)
         return -1;
     if (r == &stw_res_service &&
-        (check_type(desired, live, err) != 0 || check_ports(run, owner, desired, live, err) != 0))
+        (check_type(desired, live, err) != 0 || check_ports(run, owner, desired, live, err) != 0 ||
+         check_pods(run, owner, desired, live, err) != 0))
         return -1;
     if (r == &stw_res_ingress && check_rules(desired, live, err) != 0)
         return -1;
@@ -582,7 +633,7 @@ static void set_refused(const struct check *k, struct stw_child *c)
         return;
     }
     (void)stw_fail(&c->err, k->err.code,
-                   "nothing%s is adopted, because %s \"%s\" cannot be: %.200s%s",
+                   "nothing%s is adopted, because %s \"%s\" cannot be: %.420s%s",
                    k->begun ? " more" : "", k->culprit->watch->resource->kind, k->culprit->name,
                    k->err.text, name_way(k, way, sizeof(way)));
 }

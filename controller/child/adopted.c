@@ -7,6 +7,17 @@
 
 #define SELECTOR_MAX 4096
 
+bool stw_reference_is_served(const struct stw_kind *k, struct stw_json reference)
+{
+    char text[253 + 1 + 63 + 1] = "";
+    (void)stw_json_strcpy(stw_json_get(reference, "apiVersion"), text, sizeof(text));
+    const char *slash = strchr(text, '/'), *version = slash ? slash + 1 : text;
+    for (const struct stw_kind_version *v = k->versions; v && v->name; v++)
+        if (stw_streq(version, v->name))
+            return true;
+    return stw_streq(version, k->version);
+}
+
 int stw_adopted_by(const struct stw_operator *op, struct stw_json object, char *ret_kind,
                    char *ret_name, char *ret_uid)
 {
@@ -47,6 +58,16 @@ json_t *stw_adopted_tree(const struct stw_operator *op, const json_t *desired)
         return NULL;
     (void)json_object_del(metadata, "ownerReferences");
     return stw_take(copy);
+}
+
+bool stw_labels_have(struct stw_json labels, const json_t *selector)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)selector, key, value)
+        if (!stw_json_is(stw_json_get(labels, key), json_string_value(value)))
+            return false;
+    return true;
 }
 
 struct stw_json stw_adopted_selector(struct stw_json deployment)

@@ -44,7 +44,7 @@ struct task {
     struct stw_hash template; /* the part of it from the pod template; zero: it has none */
     bool waits;               /* that template may not be applied yet */
     bool cached;              /* child->live is from the cache */
-    char holder[580]; /* "KIND/NAME" of the controller that the server's object has; "": none */
+    char holder[700]; /* "KIND/NAME" of the controller that the server's object has; "": none */
 };
 
 static void what_of(const struct stw_resource *r, const char *key, char *out, size_t size)
@@ -481,8 +481,13 @@ static void note_holder(struct task *t, struct stw_json reference)
     stw_json_cut(stw_json_get(reference, "name"), name, sizeof(name));
     stw_json_cut(stw_json_get(reference, "apiVersion"), version, sizeof(version));
     bool namesake = stw_streq(kind, t->owner->kind) && !is_of_our_kind(t, reference);
-    stw_format(t->holder, sizeof(t->holder), "%s%s%.*s/%s", kind, namesake ? "." : "",
-               namesake ? (int)strcspn(version, "/") : 0, version, name);
+    if (is_of_our_kind(t, reference) &&
+        !stw_reference_is_served(t->run->controller->kind, reference))
+        stw_format(t->holder, sizeof(t->holder), "%s/%s of %s, a version that is not served", kind,
+                   name, version);
+    else
+        stw_format(t->holder, sizeof(t->holder), "%s%s%.*s/%s", kind, namesake ? "." : "",
+                   namesake ? (int)strcspn(version, "/") : 0, version, name);
 }
 
 /* True: an owner reference names a controller.  `uid` is that of it, or else of the owner that the mark
@@ -511,16 +516,6 @@ static const json_t *selector_of(const struct stw_resource *r, const json_t *des
                : NULL;
 }
 
-static bool selects(const json_t *selector, struct stw_json labels)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach ((json_t *)(uintptr_t)selector, key, value)
-        if (!stw_json_is(stw_json_get(labels, key), json_string_value(value)))
-            return false;
-    return true;
-}
-
 /* The wanted object would not select the pods of the Deployment of the owner's name, whoever has that: it is
  * another one's, or what is known of ours is wrong.  Also true if this is not known: the error says why. */
 static bool is_pods_foreign(struct task *t)
@@ -544,8 +539,8 @@ static bool is_pods_foreign(struct task *t)
     }
     if (stw_json_scan(&doc, stw_buf_str(&text), text.len, err) != 0)
         return true;
-    return !selects(selector_of(t->resource, stw_child_desired(t->child)),
-                    stw_json_path(stw_json_root(&doc), "spec.template.metadata.labels"));
+    return !stw_labels_have(stw_json_path(stw_json_root(&doc), "spec.template.metadata.labels"),
+                            selector_of(t->resource, stw_child_desired(t->child)));
 }
 
 /* A Service that selects other pods goes on with them until then.  Not while there are to be none. */
@@ -567,8 +562,8 @@ static bool is_without_pods(const struct task *t)
 static bool changes_selector(const struct task *t, struct stw_json live)
 {
     return stw_owned_has(live, t->run->field_manager, "spec.selector") &&
-           !selects(selector_of(t->resource, stw_child_desired(t->child)),
-                    stw_json_path(live, "spec.selector"));
+           !stw_labels_have(stw_json_path(live, "spec.selector"),
+                            selector_of(t->resource, stw_child_desired(t->child)));
 }
 
 static void wait_for_pods(struct task *t)
@@ -661,8 +656,9 @@ static void judge_existing(struct task *t, const struct stw_buf *text)
     note_holder(t, holder);
     facts.controlled = find_owner(t, root, owner_uid);
     facts.ours = *owner_uid && stw_streq(owner_uid, t->owner->uid);
-    facts.left_behind =
-        is_of_our_kind(t, holder) && stw_json_is(stw_json_get(holder, "name"), t->owner->name);
+    facts.left_behind = is_of_our_kind(t, holder) &&
+                        stw_reference_is_served(t->run->controller->kind, holder) &&
+                        stw_json_is(stw_json_get(holder, "name"), t->owner->name);
     facts.terminating = stw_json_there(stw_json_path(root, "metadata.deletionTimestamp"));
     if (facts.ours && !facts.terminating) {
         take_answer(t, text);
@@ -840,7 +836,7 @@ static void sync_child(struct task *t)
                                     .applied_before = c->applied_before,
                                     .template_waits = t->waits};
     facts.ours = t->cached && is_ours(t, &c->live);
-    facts.left_behind = t->cached && !c->live.adopted &&
+    facts.left_behind = t->cached && !c->live.adopted && !c->live.unserved &&
                         stw_streq(c->live.owner_kind, t->owner->kind) &&
                         stw_streq(owner_name, t->owner->name);
     facts.terminating = t->cached && c->live.terminating;

@@ -8,6 +8,8 @@
 #include "controller/child.h"
 
 /* --- adopted.c */
+/* Whether the reference has a version of the kind: the garbage collector knows no other. */
+bool stw_reference_is_served(const struct stw_kind *k, struct stw_json reference);
 /* The owner that the annotation of an adopted object names: 0 and kind, name, uid (may be NULL; sizes
  * 64, 254, 64), or -1: it has none. */
 int stw_adopted_by(const struct stw_operator *op, struct stw_json object, char *ret_kind,
@@ -15,6 +17,8 @@ int stw_adopted_by(const struct stw_operator *op, struct stw_json object, char *
 /* The desired object with that annotation instead of the owner reference.  NULL: no memory. */
 json_t *stw_adopted_tree(const struct stw_operator *op, const json_t *desired);
 
+/* Whether the labels have all members of the tree, a selector. */
+bool stw_labels_have(struct stw_json labels, const json_t *selector);
 /* The labels by which a Deployment selects its pods, if another owner can use them: no expressions, and
  * not our label for the cache.  STW_JSON_NONE: it cannot. */
 struct stw_json stw_adopted_selector(struct stw_json deployment);

@@ -6,6 +6,7 @@
  *     u  uid
  *     t  it is being deleted
  *     o  its controller: {k kind, n name (absent when it is the child's name), u uid}
+ *     x  the reference to its controller is of a version that is not served
  *     a  it was adopted: `o` is from its annotation, not from its ownerReferences
  *     d  digest of the fields that the controller owns
  *     e  the part of it from the pod template of a Deployment
@@ -94,6 +95,8 @@ static const struct stw_controller *add_ours(const struct stw_operator *op, stru
         stw_buf_adds(out, digest);
         stw_buf_addc(out, '"');
     }
+    if (!adopted && !stw_reference_is_served(c->kind, reference))
+        stw_buf_adds(out, ",\"x\":true");
     add_raw_member(out, "u", stw_json_get(metadata, "uid"));
     if (stw_json_there(stw_json_get(metadata, "deletionTimestamp")))
         stw_buf_adds(out, ",\"t\":true");
@@ -533,6 +536,7 @@ int stw_child_read(const char *text, size_t len, struct stw_child_live *ret)
     if (stw_json_strcpy(stw_json_get(root, "e"), digest, sizeof(digest)) == 0)
         ret->template = stw_hash_parse(digest);
     ret->terminating = stw_json_bool(stw_json_get(root, "t"), false);
+    ret->unserved = stw_json_bool(stw_json_get(root, "x"), false);
     ret->adopted = stw_json_bool(stw_json_get(root, "a"), false);
     (void)stw_json_int(stw_json_at(stw_json_get(root, "p"), 0), &ret->node_port);
     read_rollout(stw_json_get(root, "r"), &ret->rollout);

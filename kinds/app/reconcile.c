@@ -102,6 +102,15 @@ static const struct stw_resource *version_of(struct app *a, int child)
     return stw_informer_resource(stw_run_cache(a->run, watch_of[child]));
 }
 
+/* One that was there before the App stays with a single pod, whose eviction it allows. */
+static bool has_adopted_budget(const struct app *a)
+{
+    struct stw_child_live live;
+    return a->spec.pdb.enabled &&
+           stw_child_cached(a->run, watch_of[APP_BUDGET], a->run->key, &live) == 0 &&
+           live.adopted && stw_streq(live.owner_uid, a->owner.uid);
+}
+
 static bool is_wanted(const struct app *a, int child)
 {
     switch (child) {
@@ -112,7 +121,7 @@ static bool is_wanted(const struct app *a, int child)
     case APP_MONITOR:
         return a->spec.metrics.enabled;
     case APP_BUDGET:
-        return app_wants_budget(&a->spec);
+        return app_wants_budget(&a->spec) || has_adopted_budget(a);
     case APP_AUTOSCALER:
         return a->spec.autoscaling.enabled;
     default:
@@ -396,7 +405,7 @@ static bool is_beyond_namespace(struct app *a, struct stw_result *result)
 static bool read_minor(struct app *a, struct stw_result *result)
 {
     struct stw_error err = {0};
-    if (!app_wants_budget(&a->spec) || stw_kube_minor(a->run->client, &a->minor, &err) == 0)
+    if (!is_wanted(a, APP_BUDGET) || stw_kube_minor(a->run->client, &a->minor, &err) == 0)
         return true;
     stw_run_fail(a->run, &err, result);
     return false;

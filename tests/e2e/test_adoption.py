@@ -258,9 +258,9 @@ def test_service_keeps_orphaned_pods_until_new_ones_are_available(controller, in
         before = wait_served(installed, namespace)
         installed.delete("deployment", "web", namespace, propagation="Orphan")
         name = {"App": "ServiceReady", "MyWeb": "ServiceSynced"}[kind]
-        waits = KINDS[kind].wait_condition(installed, "web", namespace, name, "Progressing")
-        assert waits["status"] == "False"
-        assert 'keeps its selector until pods of Deployment "web" are available' in waits["message"]
+        waits = installed.wait_for(KINDS[kind].KIND, "web", namespace, lambda o: condition(
+            o, name).get("message") == 'Service "web" keeps its selector until pods of Deployment "web" are available')
+        assert (condition(waits, name)["status"], condition(waits, name)["reason"]) == ("False", "Progressing")
         assert installed.get("service", "web", namespace)["spec"]["selector"] == HELM
         ready.set()
         installed.wait_for("service", "web", namespace, lambda o: o["spec"]["selector"] == {
@@ -432,6 +432,48 @@ def test_adopted_deployment_keeps_autoscaled_replicas(controller, installed, nam
         assert installed.get("hpa", "web", namespace)["spec"]["maxReplicas"] == 7
         taken = installed.get("poddisruptionbudget", "web", namespace)
         assert "minAvailable" not in taken["spec"] and MARK in taken["metadata"]["annotations"]
+
+
+def test_adopted_budget_stays_with_a_single_pod(controller, installed, namespace):
+    budget = {"kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": namespace},
+              "apiVersion": "policy/v1" if installed.minor() >= 21 else "policy/v1beta1",
+              "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "shop"}}}}
+    with kubelet(installed, namespace):
+        installed.apply([deployment(namespace, {"app": "shop"}), budget])
+        installed.apply(manifest("App", namespace, ADOPT))
+        wait_done(installed, "App", namespace)
+        uid = installed.get("poddisruptionbudget", "web", namespace)["metadata"]["uid"]
+        for replicas in (1, 2):
+            installed.patch(app.KIND, "web", namespace, {"spec": {"replicas": replicas}})
+            wait_done(installed, "App", namespace)
+            kept = installed.get("poddisruptionbudget", "web", namespace)
+            assert kept["metadata"]["uid"] == uid and kept["spec"]["maxUnavailable"] == 1
+        installed.patch(app.KIND, "web", namespace, {"spec": {"pdb": {"enabled": False}}})
+        installed.wait_gone("poddisruptionbudget", "web", namespace)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_service_is_not_adopted_with_pods_of_others(controller, installed, namespace, kind):
+    """It selects by one more label than the Deployment, which the pods of another one lack."""
+    with kubelet(installed, namespace):
+        installed.apply(deployment(namespace, {"app": "shop"}))
+        other = deployment(namespace, {"app": "shop", "tier": "back"}, "back", replicas=1)
+        other["spec"]["template"]["metadata"]["labels"]["tier"] = "back"
+        installed.apply(other)
+        installed.apply(service(namespace, {"app": "shop", "tier": "front"}))
+        before = wait_served(installed, namespace)
+        installed.wait_list("a pod of the other", "pod", namespace, lambda pods: pods, selector="tier=back")
+        installed.apply(manifest(kind, namespace, ADOPT))
+        stalled = KINDS[kind].wait_condition(installed, "web", namespace, "Stalled", "AdoptionRefused")
+        assert 'Service "web" cannot be: it selects app=shop,tier=front, and the Deployment app=shop, ' \
+            "which pod back-" in stalled["message"]
+        assert "give such pods other labels, or remove them" in stalled["message"]
+        assert MARK not in installed.get("deployment", "web", namespace)["metadata"].get("annotations", {})
+        installed.delete("deployment", "back", namespace)
+        installed.wait_list("no pod of the other", "pod", namespace, lambda pods: not pods, selector="tier=back")
+        installed.annotate(KINDS[kind].KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
+        wait_done(installed, kind, namespace)
+        assert_always_served(installed, namespace, before)
 
 
 def test_foreground_deletion_keeps_adopted_children(controller, installed, namespace):

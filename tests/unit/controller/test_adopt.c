@@ -376,7 +376,7 @@ static void test_selector_of_the_deployment_is_known_or_unknown(void **state)
 #define PATCHED "{'match':'PATCH " SERVICE_PATH "','body':" SERVICE("", "'x':'y'") "}"
 #define NO_DEPLOYMENT                                                                              \
     "{'match':'GET " DEPLOYMENT_PATH "','status':404,'body':{'kind':'Status','reason':'NotFound'}" \
-                                     "}"
+    "}"
 #define NEW_DEPLOYMENT(replicas, available)                                                        \
     "{'metadata':{'namespace':'shop','name':'web','uid':'d-1'," REFERENCE(                         \
         "u-1") "'resourceVersion':'5'},'spec':{'replicas':" replicas ",'selector':{" USUAL         \

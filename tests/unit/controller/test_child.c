@@ -30,6 +30,13 @@
     "{'metadata':{'namespace':'shop','name':'web','uid':'c-3','resourceVersion':'5',"              \
     "'ownerReferences':[{'apiVersion':'other.example.org/v1','kind':'MyWeb','name':'web','uid':"   \
     "'u-7','controller':true}]}}"
+/* A former version of the program served it. */
+#define CHILD_OF_VERSION(version, uid)                                                             \
+    "{'metadata':{'namespace':'shop','name':'web','uid':'c-3','resourceVersion':'5',"              \
+    "'ownerReferences':[{'apiVersion':'operator.k8s-summit.org/" version                           \
+    "','kind':'MyWeb','name':'web','uid':'" uid "','controller':true}],"                           \
+    "'managedFields':[{'manager':'steward-myweb','operation':'Apply','fieldsV1':{" OURS            \
+    "}}]},'data':{'k':'v'}}"
 #define CHILD_OF_OTHER                                                                             \
     "{'metadata':{'namespace':'shop','name':'web','uid':'c-2','resourceVersion':'5',"              \
     "'ownerReferences':[{" BY "'kind':'MyWeb','name':'other','uid':'u-9','controller':true}]}}"
@@ -97,6 +104,14 @@ static const struct {
     {"the same, while the cache is asked", CHILD_OF_NAMESAKE,
      "[" REFUSE "," GET(CHILD_OF_NAMESAKE) "]", true, STW_CHILD_FOREIGN,
      "(owner: MyWeb.other.example.org/web)", 1, 1},
+    {"a former owner's, of a version that is not served", "",
+     "[" REFUSE "," GET(CHILD_OF_VERSION("v9", "u-0")) "]", true, STW_CHILD_FOREIGN,
+     "(owner: MyWeb/web of operator.k8s-summit.org/v9, a version that is not served)", 1, 1},
+    {"the same, and the cache knows it", CHILD_OF_VERSION("v9", "u-0"),
+     "[" REFUSE "," GET(CHILD_OF_VERSION("v9", "u-0")) "]", true, STW_CHILD_FOREIGN,
+     "(owner: MyWeb/web of operator.k8s-summit.org/v9, a version that is not served)", 1, 1},
+    {"our own, of a version that is not served", CHILD_OF_VERSION("v9", "u-1"), "[]", false,
+     STW_CHILD_SYNCED, "", 0, 0},
     {"nobody's", "", "[" REFUSE "," GET("{'metadata':{'name':'web','uid':'c-2'}}") "]", true,
      STW_CHILD_FOREIGN, "(owner: none)", 1, 1},
 };
