@@ -225,6 +225,9 @@ def test_adopted_deployment_that_others_change_keeps_its_pods(controller, instal
         installed.apply(manifest(kind, namespace, ADOPT))
         wait_done(installed, kind, namespace)
         installed.annotate(KINDS[kind].KIND, "web", namespace, {"steward.dev/adopt": None})
+        for replicas in (3, 2):  # what is done for these follows the annotation
+            installed.patch(KINDS[kind].KIND, "web", namespace, {"spec": {"replicas": replicas}})
+            wait_done(installed, kind, namespace)
         before = wait_served(installed, namespace)
         change(installed, kind, namespace)
 
@@ -234,6 +237,8 @@ def test_adopted_deployment_that_others_change_keeps_its_pods(controller, instal
                 now = now[key]
             return now == value
         wait.until("the repair of the Deployment", is_repaired)
+        wait_done(installed, kind, namespace)
+        assert_always_served(installed, namespace, before)
         # One more change of the Service shows what its selector is now.
         installed.patch("service", "web", namespace, {"spec": {"selector": {"more": "x"}}})
         installed.wait_for("service", "web", namespace, lambda o: o["spec"]["selector"] == HELM)
