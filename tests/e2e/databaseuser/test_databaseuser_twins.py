@@ -370,11 +370,13 @@ def test_kills_after_each_write_fail_no_login(twins, server, shop):
     twins.steward.start()
 
 
-def _settled(dbenv, shop, password):
-    user = dbenv.get("app", shop)
+def _settled(dbenv, shop, password, login=None):
+    """The status follows the connection Secret: until then it is that of the rotation before, which had another
+    login.  It is read once, so that all of it is of one moment."""
+    status = dbenv.get("app", shop)["status"]
     return (connection(dbenv, shop) or ["", ""])[1] == password and \
-        condition(user, "RotationComplete")["reason"] == "Complete" and \
-        "previousLogin" not in user["status"] and user["status"]["rotation"] > 0
+        condition({"status": status}, "RotationComplete")["reason"] == "Complete" and \
+        "previousLogin" not in status and status["rotation"] > 0 and login in (None, status["login"])
 
 
 def timed_rotations(dbenv, shop, passwords, dice):
@@ -405,11 +407,7 @@ def rotate_quietly_and_beside(dbenv, server, shop, passwords, victims):
             beside = timed_rotations(dbenv, shop, passwords[quiet:], dice)
         new = connection(dbenv, shop)[0]
         old = "app_b" if new == "app_a" else "app_a"
-        # The status follows the connection; until then it is that of a rotation before, whose login may be
-        # the same one.
-        wait.until("the end of the overlap", lambda: _settled(dbenv, shop, passwords[-1]) and
-                   dbenv.get("app", shop)["status"]["login"] == new and
-                   dbenv.get("app", shop)["status"]["rotation"] >= len(passwords))
+        wait.until("the end of the overlap", lambda: _settled(dbenv, shop, passwords[-1], new))
         assert server.login(new, passwords[-1]) and not server.login(old, passwords[-2])
         insert = "INSERT INTO orders VALUES (2)"
         assert server.login(new, passwords[-1], insert)
