@@ -516,8 +516,8 @@ static const json_t *selector_of(const struct stw_resource *r, const json_t *des
                : NULL;
 }
 
-/* The wanted object would not select the pods of the Deployment of the owner's name, whoever has that: it is
- * another one's, or what is known of ours is wrong.  Also true if this is not known: the error says why. */
+/* The wanted object would not select the pods of the Deployment of the owner's name: that is another one's,
+ * or what is known of ours is wrong.  Also true if this is not known: the error says why. */
 static bool is_pods_foreign(struct task *t)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);

@@ -263,8 +263,9 @@ def test_service_keeps_orphaned_pods_until_new_ones_are_available(controller, in
         before = wait_served(installed, namespace)
         installed.delete("deployment", "web", namespace, propagation="Orphan")
         name = {"App": "ServiceReady", "MyWeb": "ServiceSynced"}[kind]
-        waits = installed.wait_for(KINDS[kind].KIND, "web", namespace, lambda o: condition(
-            o, name).get("message") == 'Service "web" keeps its selector until pods of Deployment "web" are available')
+        said = 'Service "web" keeps its selector until pods of Deployment "web" are available'
+        waits = installed.wait_for(KINDS[kind].KIND, "web", namespace,
+                                   lambda o: condition(o, name).get("message") == said)
         assert (condition(waits, name)["status"], condition(waits, name)["reason"]) == ("False", "Progressing")
         assert installed.get("service", "web", namespace)["spec"]["selector"] == HELM
         ready.set()
