@@ -17,6 +17,7 @@ from support import apiserver, compared, paths, rest
 
 APPLY, MERGE, PATCH, JSON = apiserver.APPLY, rest.MERGE, apiserver.JSON_PATCH, rest.JSON
 GROUP = "memory.steward.dev"
+LEAST_MINOR = 35  # older servers own fields in another way, and have other texts: the header says so
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEFAULTED = {"Deployment", "Service", "Secret", "Pod"}  # kinds of which a real server adds members
 META_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -200,6 +201,8 @@ class Both:
 @pytest.fixture
 def both(server, memory, space, things):
     """A Both; at the end there must be no difference."""
+    if server.minor < LEAST_MINOR:
+        pytest.skip("the server in memory answers as a newer Kubernetes")
     one = Both(server, memory, space)
     yield one
     compared.note("kube-apiserver (server in memory)", server.git_version, one.count)
