@@ -384,6 +384,7 @@ static const struct stw_field pod_rows[] = {
     LIST("resourceClaims", any_item),
     LIST("evictionResponders", any_item),
     ANY("schedulingGroup"),
+    ANY("workloadRef"), /* of 1.35, where schedulingGroup was not yet */
     {.name = "overhead", .type = STW_T_MAP, .item = &quantity_item},
     ANY("os"),
     {0},
