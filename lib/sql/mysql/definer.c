@@ -17,9 +17,9 @@
 /* A list of objects with their definers. */
 struct place {
     const char *table, *database;
-    const char *
-        owner; /* MariaDB: the column by which the server leaves out a database without opening anything in
-                          it; NULL: it opens nothing */
+    /* MariaDB: the column by which the server leaves out a database without opening anything in it;
+     * NULL: it opens nothing. */
+    const char *owner;
 };
 
 struct definer_reading {

@@ -46,6 +46,16 @@ def container(cluster, namespace, name):
                  if c["name"] == name), None)
 
 
+def assert_next_run_sends_nothing(installed, namespace):
+    """Of Deployments: what is stored is as it is wanted."""
+    requests = stw.quiet_requests(installed, namespace)
+    installed.patch(app.KIND, "web", namespace,
+                    {"metadata": {"annotations": {"steward.dev/reconcile-at": "now"}}})
+    wait.stays("no other request", lambda: [
+        r for r in stw.requests(installed, namespace) if r not in requests
+        and "deployments" in r[1]] == [], 3, every=0.5)
+
+
 @pytest.mark.oldest("server-side apply of a whole pod template, defaults of the server")
 def test_full_pod_template_reaches_the_deployment(controller, installed, namespace):
     app.create_ready(installed, "web", namespace, podTemplate=EVERYTHING)
@@ -61,12 +71,7 @@ def test_full_pod_template_reaches_the_deployment(controller, installed, namespa
     assert container(installed, namespace, "side")["securityContext"] == {
         "seccompProfile": {"type": "RuntimeDefault"}}
     # What the server adds is not taken for a difference.
-    requests = stw.quiet_requests(installed, namespace)
-    installed.patch(app.KIND, "web", namespace,
-                    {"metadata": {"annotations": {"steward.dev/reconcile-at": "now"}}})
-    wait.stays("no other request", lambda: [
-        r for r in stw.requests(installed, namespace) if r not in requests
-        and "deployments" in r[1]] == [], 3, every=0.5)
+    assert_next_run_sends_nothing(installed, namespace)
 
 
 @pytest.mark.oldest("defaults that nobody owns after a field is removed")
@@ -139,12 +144,7 @@ def test_resources_of_the_whole_pod(controller, installed, namespace):
         "resources": {"requests": {"cpu": "500m", "memory": "64Mi"}, "limits": limits}}})
     assert template(installed, namespace)["spec"]["resources"] == {
         "requests": {"cpu": "500m", "memory": "64Mi"}, "limits": limits}
-    requests = stw.quiet_requests(installed, namespace)
-    installed.patch(app.KIND, "web", namespace,
-                    {"metadata": {"annotations": {"steward.dev/reconcile-at": "now"}}})
-    wait.stays("no other request", lambda: [
-        r for r in stw.requests(installed, namespace) if r not in requests
-        and "deployments" in r[1]] == [], 3, every=0.5)
+    assert_next_run_sends_nothing(installed, namespace)
     installed.patch(app.KIND, "web", namespace, {"spec": {"replicas": 1}})
     [pod] = app.wait_pods(installed, "web", namespace, 1)
     assert pod["spec"]["resources"]["limits"] == limits
