@@ -16,7 +16,8 @@ from support import steward as stw
 from support.cluster import is_ready
 
 NEW = paths.TOP / "tests" / "data" / "newkind"
-FOLDERS = ("certs", "config", "controller", "include", "kinds", "lib", "operator", "scripts", "src", "webhook")
+FOLDERS = ("certs", "config", "controller", "include", "kinds", "lib", "operator", "scripts", "src", "testing",
+           "webhook")
 FILES = ("meson.build", "meson_options.txt", ".clang-format")
 OBJECT = {"apiVersion": "example.org/v1", "kind": "Redirect", "metadata": {"name": "old"},
           "spec": {"host": "old.example.org", "target": "https://new.example.org/"}}

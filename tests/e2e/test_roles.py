@@ -71,7 +71,7 @@ def test_controller_role_runs_beside_webhook_role(webhook, installed, namespace,
 
 
 def test_unknown_role_is_an_error(steward_binary):
-    result = subprocess.run([steward_binary, "run", "--role=webhook"], capture_output=True, text=True,
+    result = subprocess.run([steward_binary, "run", "--role=web"], capture_output=True, text=True,
                             timeout=30, check=False)
     assert result.returncode == 2
     assert '--role: "web" is not all, webhook or controller' in result.stderr
