@@ -9,6 +9,7 @@
 
 #include <openssl/bn.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <stdio.h>
 
 /* Accepts a pair made on a machine whose clock is ahead, or read after our clock has stepped back
@@ -101,6 +102,46 @@ int stw_ca_check(const char *cert_pem, int64_t now_us, struct stw_error *err)
     if (!stw_x509_is_ca(cert))
         return stw_fail(err, STW_ERR_INVALID, "the certificate is not that of an authority");
     return stw_x509_check_times(cert, now_us, err);
+}
+
+static int check_block(unsigned place, const char *label, const unsigned char *der, long len,
+                       struct stw_error *err)
+{
+    const unsigned char *at = der;
+    if (strcmp(label, PEM_STRING_X509) != 0)
+        return stw_fail(err, STW_ERR_INVALID, "block %u is a \"%.40s\", not a certificate", place,
+                        label);
+    if (place > STW_TRUST_MAX_CERTS)
+        return stw_fail(err, STW_ERR_TOO_LARGE, "it holds more than %d certificates",
+                        STW_TRUST_MAX_CERTS);
+    stw_autox509 X509 *cert = d2i_X509(NULL, &at, len);
+    if (!cert || at != der + len)
+        return stw_ssl_fail(err, STW_ERR_INVALID, "certificate %u cannot be read", place);
+    return 0;
+}
+
+int stw_bundle_check(const char *bundle_pem, struct stw_error *err)
+{
+    stw_autobio BIO *bio = stw_ssl_open("the bundle", bundle_pem, err);
+    unsigned place = 0;
+    int rc = bio ? 0 : -1;
+    while (rc == 0) {
+        char *label = NULL, *header = NULL;
+        unsigned char *der = NULL;
+        long len = 0;
+        if (PEM_read_bio(bio, &label, &header, &der, &len) != 1)
+            break;
+        rc = check_block(++place, label, der, len, err);
+        OPENSSL_free(label);
+        OPENSSL_free(header);
+        OPENSSL_clear_free(der, (size_t)len); /* it may be a key */
+    }
+    if (rc == 0 && !stw_ssl_at_end())
+        rc = stw_ssl_fail(err, STW_ERR_INVALID, "block %u cannot be read", place + 1);
+    if (rc == 0 && place == 0)
+        rc = stw_fail(err, STW_ERR_INVALID, "it holds no PEM certificate");
+    ERR_clear_error();
+    return rc;
 }
 
 static bool covers_dns(X509 *cert, const char *name)

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define STW_TRUST_MAX_CERTS 256
+
 /* Both are PEM and owned by the caller (stw_pem_pair_done wipes the key before it frees it). */
 struct stw_pem_pair {
     char *cert, *key;
@@ -39,6 +41,10 @@ int stw_cert_info(const char *cert_pem, struct stw_cert_info *ret,
  * future (25 h of clock skew are allowed).  0 or -1; the text has the reason. */
 int stw_pair_check(const char *cert_pem, const char *key_pem, int64_t now_us,
                    struct stw_error *err) STW_MUST_CHECK;
+/* Every block of the PEM is a certificate that can be read, at least one and at most
+ * STW_TRUST_MAX_CERTS; text between blocks is a comment.  etcd and libcurl take no CA of a file with
+ * another block.  STW_ERR_INVALID: the text says which block it is; STW_ERR_TOO_LARGE. */
+int stw_bundle_check(const char *bundle_pem, struct stw_error *err) STW_MUST_CHECK;
 /* The first certificate is a CA certificate and valid at now_us. */
 int stw_ca_check(const char *cert_pem, int64_t now_us, struct stw_error *err) STW_MUST_CHECK;
 /* The leaf's SANs include every requested name and address. */

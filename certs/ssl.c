@@ -34,7 +34,7 @@ static int no_pass_phrase(char *buf, int size, int writing, void *u)
     return -1;
 }
 
-static BIO *open_text(const char *what, const char *pem, struct stw_error *err)
+BIO *stw_ssl_open(const char *what, const char *pem, struct stw_error *err)
 {
     stw_ssl_init();
     ERR_clear_error();
@@ -54,8 +54,7 @@ static BIO *open_text(const char *what, const char *pem, struct stw_error *err)
     return bio;
 }
 
-/* Whether reading has stopped at the end of the text rather than at an error. */
-static bool at_end(void)
+bool stw_ssl_at_end(void)
 {
     unsigned long e = ERR_peek_last_error();
     bool end = ERR_GET_LIB(e) == ERR_LIB_PEM && ERR_GET_REASON(e) == PEM_R_NO_START_LINE;
@@ -80,7 +79,7 @@ static int read_certs(const char *what, BIO *bio, STACK_OF(X509) * list, struct 
             return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot keep a certificate of %s", what);
         }
     }
-    if (!at_end())
+    if (!stw_ssl_at_end())
         return stw_ssl_fail(err, STW_ERR_INVALID, "certificate %d of %s cannot be read",
                             sk_X509_num(list) + 1, what);
     if (sk_X509_num(list) == 0)
@@ -90,7 +89,7 @@ static int read_certs(const char *what, BIO *bio, STACK_OF(X509) * list, struct 
 
 STACK_OF(X509) * stw_ssl_certs(const char *what, const char *pem, struct stw_error *err)
 {
-    stw_autobio BIO *bio = open_text(what, pem, err);
+    stw_autobio BIO *bio = stw_ssl_open(what, pem, err);
     if (!bio)
         return NULL;
     stw_autocerts STACK_OF(X509) *list = sk_X509_new_null();
@@ -103,11 +102,11 @@ STACK_OF(X509) * stw_ssl_certs(const char *what, const char *pem, struct stw_err
 
 X509 *stw_ssl_cert(const char *what, const char *pem, struct stw_error *err)
 {
-    stw_autobio BIO *bio = open_text(what, pem, err);
+    stw_autobio BIO *bio = stw_ssl_open(what, pem, err);
     if (!bio)
         return NULL;
     X509 *cert = PEM_read_bio_X509(bio, NULL, no_pass_phrase, NULL);
-    if (!cert && at_end())
+    if (!cert && stw_ssl_at_end())
         (void)stw_fail(err, STW_ERR_INVALID, "%s holds no PEM certificate", what);
     else if (!cert)
         (void)stw_ssl_fail(err, STW_ERR_INVALID, "%s cannot be read", what);
@@ -116,7 +115,7 @@ X509 *stw_ssl_cert(const char *what, const char *pem, struct stw_error *err)
 
 EVP_PKEY *stw_ssl_key(const char *what, const char *pem, struct stw_error *err)
 {
-    stw_autobio BIO *bio = open_text(what, pem, err);
+    stw_autobio BIO *bio = stw_ssl_open(what, pem, err);
     if (!bio)
         return NULL;
     EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, no_pass_phrase, NULL);

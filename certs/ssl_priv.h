@@ -11,6 +11,7 @@
 #include <openssl/evp.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
+#include <stdbool.h>
 
 #define STW_PEM_MAX_BYTES ((size_t)256 * 1024) /* one PEM text from outside */
 #define STW_PEM_MAX_CERTS 32                   /* certificates in it */
@@ -52,6 +53,11 @@ int stw_ssl_fail(struct stw_error *err, enum stw_err code, const char *fmt, ...)
 #ifdef __clang_analyzer__ /* as in base/error.h */
 #define stw_ssl_fail(...) (stw_ssl_fail(__VA_ARGS__), -1)
 #endif
+
+/* To read a PEM from, within the limits above; NULL with `err`. */
+BIO *stw_ssl_open(const char *what, const char *pem, struct stw_error *err);
+/* Whether a reader has stopped at the end of the PEM, rather than at an error; that is forgotten. */
+bool stw_ssl_at_end(void);
 
 /* Every certificate of a PEM, at least one; NULL with `err` when one of them does not parse, or the
  * text is over the limits above.  `what` names the text in messages: "tls.crt". */

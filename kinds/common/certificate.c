@@ -89,20 +89,23 @@ static char *read_value(const struct stw_secret *s, const char *name, const char
     return NULL;
 }
 
-bool stw_certificate_is(const char *pem)
-{
-    struct stw_cert_info info;
-    struct stw_error why = {0};
-    return stw_cert_info(pem, &info, &why) == 0 || why.code == STW_ERR_TOO_LARGE;
-}
-
 static bool is_certificate(const char *pem, const char *name, const char *key,
                            struct stw_error *err)
 {
-    if (stw_certificate_is(pem))
+    struct stw_cert_info info;
+    if (stw_cert_info(pem, &info, NULL) == 0)
         return true;
     (void)stw_fail(err, STW_ERR_INVALID, "%s of Secret \"%s\" holds no certificate in PEM", key,
                    name);
+    return false;
+}
+
+static bool are_authorities(const char *pem, const char *name, const char *key,
+                            struct stw_error *err)
+{
+    if (stw_bundle_check(pem, err) == 0)
+        return true;
+    (void)stw_error_wrap(err, "%s of Secret \"%s\"", key, name);
     return false;
 }
 
@@ -124,7 +127,7 @@ int stw_certificate_read(const struct stw_secret *s, const char *name, const cha
     ret->key = ret->cert ? read_value(s, name, f->keys[KEY], err) : NULL;
     ret->ca = ret->key ? read_value(s, name, f->keys[CA], err) : NULL;
     if (ret->ca && is_certificate(ret->cert, name, f->keys[CERT], err) &&
-        is_certificate(ret->ca, name, f->keys[CA], err))
+        are_authorities(ret->ca, name, f->keys[CA], err))
         return 0;
     stw_certificate_done(ret);
     return -1;

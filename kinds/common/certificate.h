@@ -21,13 +21,11 @@ struct stw_certificate {
 };
 
 /* Takes the first form of which all keys have a value.  0; or -1 and nothing in `ret`:
- * STW_ERR_NOT_FOUND: the text names each key that is missing; STW_ERR_INVALID: a value has a NUL, or no
- * certificate where there must be one; STW_ERR_TOO_LARGE.  `name` of the Secret is for these texts. */
+ * STW_ERR_NOT_FOUND: the text names each key that is missing; STW_ERR_INVALID: a value has a NUL, no
+ * certificate where there must be one, or among CAs anything else (stw_bundle_check);
+ * STW_ERR_TOO_LARGE.  `name` of the Secret is for these texts. */
 int stw_certificate_read(const struct stw_secret *s, const char *name, const char *prefix,
                          struct stw_certificate *ret, struct stw_error *err) STW_MUST_CHECK;
-/* Whether the text has a certificate, after any comment.  One of more than STW_CERTIFICATE_MAX is not
- * looked at: true. */
-bool stw_certificate_is(const char *pem);
 void stw_certificate_done(struct stw_certificate *c);
 
 #endif

@@ -293,7 +293,7 @@ def test_missing_secret_is_reported_before_the_backup(steward_, installed, names
           'etcd-client-ca.crt of Secret "tls" has 262145 bytes; it may have at most 262144')
     give_secret(installed, namespace, "tls", **{**tls, "etcd-client-ca.crt": "x"})
     gives("SourceReachable", "SecretInvalid",
-          'etcd-client-ca.crt of Secret "tls" holds no certificate in PEM')
+          'etcd-client-ca.crt of Secret "tls": it holds no PEM certificate')
     give_secret(installed, namespace, "tls", **tls)
     gives("SourceReachable", "SecretMissing", 'no Secret "user"')
     give_secret(installed, namespace, "user", username="root")
@@ -305,7 +305,7 @@ def test_missing_secret_is_reported_before_the_backup(steward_, installed, names
     give_secret(installed, namespace, "aws", **{"credentials": s3.CREDENTIALS, "ca.crt": "x\0y"})
     gives("StoreReachable", "SecretInvalid", "ca.crt has a NUL byte")
     give_secret(installed, namespace, "aws", **{"credentials": s3.CREDENTIALS, "ca.crt": "x"})
-    gives("StoreReachable", "SecretInvalid", "ca.crt holds no certificate in PEM")
+    gives("StoreReachable", "SecretInvalid", "ca.crt: it holds no PEM certificate")
     give_secret(installed, namespace, "aws", credentials=s3.CREDENTIALS)
     installed.wait_condition(volume.kind, volume.name, namespace, "Ready", "Scheduled")
     assert not condition(volume.get(), "StoreReachable") and not condition(volume.get(), "SourceReachable")

@@ -316,6 +316,66 @@ static void test_signer_is_found_in_a_bundle(void **state)
     free(reversed);
 }
 
+static char *repeat(const char *text, size_t count)
+{
+    size_t len = strlen(text);
+    char *out = malloc(len * count + 1);
+    assert_non_null(out);
+    for (size_t i = 0; i < count; i++)
+        memcpy(out + i * len, text, len);
+    out[len * count] = '\0';
+    return out;
+}
+
+static void test_bundle_holds_only_certificates(void **state)
+{
+    (void)state;
+    char *two = NULL, *with_key = NULL, *broken = NULL, *not_der = NULL, *more = NULL, *cut = NULL;
+    static const char block[] = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    stw_autofree char *most = repeat(ca.cert, STW_TRUST_MAX_CERTS);
+    stw_autofree char *too_many = repeat(ca.cert, STW_TRUST_MAX_CERTS + 1);
+    assert_true(asprintf(&two, "# the old one\n%s\n# the new one\n%s", ca.cert, other_ca.cert) > 0);
+    assert_true(asprintf(&with_key, "%s%s", ca.cert, ca.key) > 0);
+    assert_true(asprintf(&broken, "%s-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
+                         ca.cert) > 0);
+    assert_true(asprintf(&not_der, "%s%s", ca.cert, block) > 0);
+    assert_true(asprintf(&cut, "%s%.100s", ca.cert, other_ca.cert) > 0);
+    assert_true(asprintf(&more, "%s-----BEGIN TRUSTED CERTIFICATE-----%s", ca.cert,
+                         ca.cert + strlen("-----BEGIN CERTIFICATE-----")) > 0);
+    const struct {
+        const char *bundle, *text; /* NULL: it is taken */
+        enum stw_err code;
+    } rows[] = {
+        {ca.cert, NULL, STW_OK},
+        {two, NULL, STW_OK},
+        {most, NULL, STW_OK},
+        {"", "is empty", STW_ERR_INVALID},
+        {"hello", "it holds no PEM certificate", STW_ERR_INVALID},
+        {ca.key, "block 1 is a \"PRIVATE KEY\", not a certificate", STW_ERR_INVALID},
+        {with_key, "block 2 is a \"PRIVATE KEY\", not a certificate", STW_ERR_INVALID},
+        {broken, "block 2 cannot be read: ", STW_ERR_INVALID},
+        {not_der, "certificate 2 cannot be read: ", STW_ERR_INVALID},
+        {cut, "block 2 cannot be read: ", STW_ERR_INVALID},
+        {more, "block 2 cannot be read: ", STW_ERR_INVALID},
+        {too_many, "it holds more than 256 certificates", STW_ERR_TOO_LARGE},
+    };
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct stw_error err = {0};
+        assert_int_equal(stw_bundle_check(rows[i].bundle, &err), rows[i].text ? -1 : 0);
+        if (rows[i].text && !strstr(err.text, rows[i].text))
+            fail_msg("row %zu: %s", i, err.text);
+        assert_int_equal(err.code, rows[i].code);
+        assert_null(strstr(err.text, "MIG")); /* how each key in base64 begins */
+        assert_int_equal(ERR_peek_error(), 0);
+    }
+    free(two);
+    free(with_key);
+    free(broken);
+    free(not_der);
+    free(more);
+    free(cut);
+}
+
 static void test_ca_certificate_is_checked(void **state)
 {
     (void)state;
@@ -341,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_too_many_certificates_are_refused),
         cmocka_unit_test(test_certificate_covers_its_names),
         cmocka_unit_test(test_signer_is_found_in_a_bundle),
+        cmocka_unit_test(test_bundle_holds_only_certificates),
         cmocka_unit_test(test_ca_certificate_is_checked),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

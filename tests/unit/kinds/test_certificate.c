@@ -103,7 +103,7 @@ static void test_missing_keys_are_named(void **state)
         {"'tls.crt':'YQ==','tls.key':'YQ==','ca.crt':'!'",
          "ca.crt of Secret \"tls\" cannot be decoded", STW_ERR_INVALID},
         {"'tls.crt':'^','tls.key':'YQ==','ca.crt':'YQ=='",
-         "ca.crt of Secret \"tls\" holds no certificate in PEM", STW_ERR_INVALID},
+         "ca.crt of Secret \"tls\": it holds no PEM certificate", STW_ERR_INVALID},
         {"'peer.crt':'YQ==','peer.key':'YQ==','peer-ca.crt':'^'",
          "peer.crt of Secret \"tls\" holds no certificate in PEM", STW_ERR_INVALID},
     };
