@@ -117,10 +117,13 @@ static bool check_selector(struct doctor *d, enum stw_check_level level, const c
 static void check_metrics_service(struct doctor *d)
 {
     stw_autoanswer struct stw_answer service = {0};
+    struct stw_error err = {0};
     char name[STW_OWN_NAME_LEN];
     stw_operator_text(d->op, STW_METRICS_SERVICE, name);
-    if (stw_remote_get(&d->remote, &stw_res_service, d->ns, name, &service, NULL) == 0)
+    if (stw_remote_get(&d->remote, &stw_res_service, d->ns, name, &service, &err) == 0)
         (void)check_selector(d, STW_CHECK_WARN, "metrics Service", d->ns, name, service.root);
+    else if (err.code != STW_ERR_NOT_FOUND)
+        doctor_unread(d, "metrics Service", &err);
 }
 
 static void check_webhook_service(struct doctor *d)

@@ -58,8 +58,8 @@ static int report_unreadable(void *ctx, const char *key, const char *place, cons
     return 0;
 }
 
-/* -1: it could not be read to its end; the checks of rights and CRDs tell why. */
-static int look_at_list(struct doctor *d, const struct stw_watch *w)
+/* -1: something was reported, or the list could not be read to its end. */
+static int look_at_list(struct doctor *d, const struct stw_watch *w, const char *ns)
 {
     const struct stw_resource *const one[] = {w->resource, NULL};
     const struct stw_resource *const *versions = w->alternatives ? w->alternatives : one;
@@ -67,7 +67,8 @@ static int look_at_list(struct doctor *d, const struct stw_watch *w)
     struct unreadable_look l = {.d = d};
     char selector[STW_SELECTOR_LEN];
     stw_watch_selector(d->op, w, selector);
-    struct stw_pages q = {.label_selector = *selector ? selector : NULL,
+    struct stw_pages q = {.ns = ns,
+                          .label_selector = *selector ? selector : NULL,
                           .metadata_only = w->metadata_only,
                           .timeout_ms = d->remote.timeout_ms,
                           .unreadable = report_unreadable};
@@ -80,8 +81,22 @@ static int look_at_list(struct doctor *d, const struct stw_watch *w)
     if (l.count > 1)
         stw_checkup_add(&d->report, STW_CHECK_WARN, CHECK, NULL, "and %u more %s", l.count - 1,
                         l.resource->plural);
-    bool done = err.code == STW_OK || err.code == STW_ERR_NOT_FOUND; /* it is not served */
-    return done && l.count == 0 && l.stuck == 0 ? 0 : -1;
+    if (err.code == STW_ERR_NOT_FOUND) /* it is not served */
+        err = (struct stw_error){0};
+    if (err.code != STW_OK)
+        doctor_unread(d, l.resource->plural, &err);
+    return err.code == STW_OK && l.count == 0 && l.stuck == 0 ? 0 : -1;
+}
+
+/* As the program lists it, which has no rights beyond the namespaces that it manages. */
+static bool is_list_good(struct doctor *d, const struct stw_watch *w)
+{
+    bool good = true;
+    if (!d->namespaces)
+        return look_at_list(d, w, NULL) == 0;
+    for (char **ns = d->namespaces; w->resource->namespaced && *ns; ns++)
+        good = look_at_list(d, w, *ns) == 0 && good;
+    return good;
 }
 
 static bool is_seen(const struct stw_watch *const *seen, size_t count, const struct stw_watch *w)
@@ -99,12 +114,13 @@ void doctor_unreadable(struct doctor *d)
     bool good = true;
     for (size_t i = 0; d->op->controllers && d->op->controllers[i]; i++) {
         const struct stw_controller *c = d->op->controllers[i];
-        good = look_at_list(d, c->own) == 0 && good;
+        good = is_list_good(d, c->own) && good;
         for (size_t k = 0; (w = stw_controller_watch(c, k)); k++) {
-            if (count == WATCHES_MAX || is_seen(seen, count, w))
+            if (is_seen(seen, count, w))
                 continue;
-            seen[count++] = w;
-            good = look_at_list(d, w) == 0 && good;
+            if (count < WATCHES_MAX) /* those after it may be listed again */
+                seen[count++] = w;
+            good = is_list_good(d, w) && good;
         }
     }
     if (good)

@@ -36,7 +36,10 @@ static void report_object(void *ctx, const struct stw_kind *kind, const char *ns
     stw_autobuf struct stw_buf text = STW_BUF_INIT(6144);
     u->objects++;
     if (findings->failed) {
+        struct stw_error err = {0};
         u->unread++;
+        (void)stw_fail_memory(&err);
+        doctor_unread(u->d, "stored objects", &err);
         return;
     }
     if (!findings->error_count || u->refused++ >= OBJECTS_SHOWN)
@@ -64,8 +67,8 @@ static void report_no_lookup(void *ctx, const char *plural, const struct stw_err
     struct upgrade *u = ctx;
     if (err->code == STW_ERR_NOT_FOUND)
         return;
-    stw_checkup_add(&u->d->report, STW_CHECK_WARN, "stored objects", NULL,
-                    "rules that look at %s are not applied: %s", plural, err->text);
+    u->unread++; /* rules that look at them are not applied */
+    doctor_unread(u->d, plural, err);
 }
 
 static void report_summary(const struct upgrade *u)

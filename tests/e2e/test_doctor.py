@@ -217,6 +217,39 @@ def test_unprivileged_account_sees_what_is_not_checked(doctor, well, namespace, 
     assert said.stdout.splitlines()[-1].endswith(f" 0 failed, {len(what)} not checked")
 
 
+# What `doctor` reads besides the lists of objects.
+PARTS = [(["apps"], ["deployments"], ["get"]), (["apiextensions.k8s.io"], ["customresourcedefinitions"], ["get"]),
+         (["admissionregistration.k8s.io"],
+          ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"], ["get"]),
+         (["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
+         (["coordination.k8s.io"], ["leases"], ["get"]), ([""], ["secrets", "services", "endpoints"], ["get"]),
+         (["discovery.k8s.io"], ["endpointslices"], ["list"]),
+         (["networking.k8s.io"], ["networkpolicies"], ["list"])]
+
+
+def test_objects_that_cannot_be_listed_are_not_checked(doctor, well, namespace, tmp_path):
+    name = f"parts-{namespace}"
+    well.create_account(f"{namespace}/parts")
+    well.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+                 "rules": [{"apiGroups": g, "resources": r, "verbs": v} for g, r, v in PARTS]})
+    well.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+                 "metadata": {"name": name},
+                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+                 "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": "parts"}]})
+    try:
+        kubeconfig = well.kubeconfig_of(f"{namespace}/parts", tmp_path / "kubeconfig")
+        status, checks = doctor(kubeconfig=kubeconfig)
+        assert status == 2, checks
+        seen = checks["not checked"][1]
+        what = seen[len("this account may not read "):seen.index("; the first refusal: ")].split(", ")
+        assert {"mywebs", "apps", "etcdclusters", "configmaps", "pods"} <= set(what), seen
+        assert not {"CRDs", "Deployment", "rights", "leader", "Service"} & set(what), seen
+        assert "objects" not in checks
+    finally:
+        well.delete("clusterrolebinding", name)
+        well.delete("clusterrole", name)
+
+
 @pytest.fixture(name="like_steward")
 def account_with_the_rights_of_steward(well, namespace, tmp_path):
     """The kubeconfig of another account: what steward's own is seen to use is compared with its rights
