@@ -38,7 +38,7 @@ struct stw_aspect {
     enum stw_truth truth;
     const char *reason;
     char message[STW_CONDITION_MESSAGE_MAX];
-    uint64_t again_ms;           /* WAITING, STALLED */
+    uint64_t again_ms;           /* WAITING, STALLED; FINE: 0, or when to check again anyway */
     const struct stw_error *err; /* RETRYING */
 };
 
@@ -66,7 +66,8 @@ struct stw_verdict {
                    that was read, without a limit on the number of writes */
 };
 
-/* The verdict of the worst aspect (the first of equals).  If the level is FINE, the caller may set
+/* The verdict of the worst aspect (the first of equals), with the soonest again_ms of all; of a STALLED
+ * verdict that of the STALLED aspects, and of RETRYING its own.  If the level is FINE, the caller may set
  * reason and message; their initial value is that of the first aspect. */
 void stw_verdict_of(const struct stw_aspect *all, size_t count, struct stw_verdict *v);
 

@@ -173,14 +173,17 @@ void stw_aspect_rollout(struct stw_aspect *a, const struct stw_rollout *r, int64
                    (long long)wanted, r->stuck_message);
 }
 
-/* Another aspect that is as bad may have to be checked sooner. */
+/* Another aspect may have to be checked sooner.  That of STALLED is said in its message, which must not
+ * change with a wait that counts down; RETRYING has its backoff. */
 static uint64_t find_again(const struct stw_aspect *all, size_t count,
                            const struct stw_aspect *worst)
 {
     uint64_t again_ms = worst->again_ms;
-    for (size_t i = 0; i < count && worst->level == STW_LEVEL_STALLED; i++)
-        if (all[i].level == STW_LEVEL_STALLED && all[i].again_ms > 0 &&
-            (again_ms == 0 || all[i].again_ms < again_ms))
+    if (worst->level == STW_LEVEL_RETRYING)
+        return again_ms;
+    for (size_t i = 0; i < count; i++)
+        if ((worst->level != STW_LEVEL_STALLED || all[i].level == STW_LEVEL_STALLED) &&
+            all[i].again_ms > 0 && (again_ms == 0 || all[i].again_ms < again_ms))
             again_ms = all[i].again_ms;
     return again_ms;
 }
