@@ -46,7 +46,7 @@ def tree(tmp_path_factory):
     table.write_text(rows)
     # With the options of the build under test, so that ccache has all files that are the same there.
     run("meson", "setup", "build", "-Dtests=disabled", "-Dwerror=true", cwd=top)
-    run("ninja", "-C", "build", "src/steward", cwd=top)
+    run("ninja", "-C", "build", "src/steward", "testing/libtesting.a", cwd=top)
     return top
 
 

@@ -101,7 +101,6 @@ def test_rules_refuse_bad_objects_and_no_good_ones(all_cases, version):
     assert len(changes) > 60 and accepted == [], accepted[:5]
 
 
-@pytest.mark.xfail(reason="the rules compare with spec.version of the old object alone")
 def test_rule_compares_with_the_running_version():
     """Also if the old spec names none, as steward does."""
     old = {"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdCluster", "spec": {},
