@@ -423,7 +423,8 @@ def fill(server, held):
 
 @pytest.mark.parametrize("how", ["killed", "silent", "refuses the admin", "full"])
 def test_server_errors_are_noticed_without_object_changes(quiet, mariadb, shop, how):
-    """Its metric and the conditions say so, with one warning of each reason, and both heal by themselves."""
+    """Its metric and the conditions say so, with one warning of each reason, and both heal by themselves.
+    On a full server only the metric does: an object that is visited over an open connection is fine."""
     held = contextlib.ExitStack()
     before = {"killed": mariadb.kill, "silent": mariadb.pause, "full": lambda: fill(mariadb, held),
               "refuses the admin": lambda: mariadb.set_admin_password("a-third-admin-Passw0rd")}
@@ -432,13 +433,13 @@ def test_server_errors_are_noticed_without_object_changes(quiet, mariadb, shop, 
     reasons = {"killed": ("ConnectFailed", "CircuitOpen"), "silent": ("ConnectFailed", "CircuitOpen"),
                "refuses the admin": ("AuthFailed", "CircuitOpen"), "full": ("ConnectFailed", "CircuitOpen")}
     # On a full server, some logins get in: the circuit may open and close.
-    most = 2 if how == "full" else 1
+    least, most = (0, 2) if how == "full" else (1, 1)
     before[how]()
     try:  # a refused login: although connections of before are still logged in
         wait.until("the trouble to be noticed", lambda: is_up(quiet) == 0, 40)
         wait.until("no more tries", lambda: how == "full" or
                    quiet.steward.metric("steward_sql_circuit_open", target="main"))
-        for name in ("app", "job"):
+        for name in ("app", "job") if how != "full" else ():
             told = quiet.wait_condition(name, shop, "TargetReachable", *reasons[how])
             assert told["status"] == "False"
     finally:
@@ -446,8 +447,9 @@ def test_server_errors_are_noticed_without_object_changes(quiet, mariadb, shop, 
     wait.until("the server to be used again", lambda: is_up(quiet) == 1, 60)
     for name in ("app", "job"):
         quiet.wait_ready(name, shop, 20)
-        told = wait.until("the event", lambda n=name: warnings(quiet, shop, n))
-        assert 1 <= len(told) <= most and set(told) <= set(reasons[how]), told
+        wait.until("the event", lambda n=name: len(warnings(quiet, shop, n)) >= least)
+        told = warnings(quiet, shop, name)
+        assert len(told) <= most and set(told) <= set(reasons[how]), told
 
 
 def test_read_only_server_is_reported(dbenv, mariadb, shop):
