@@ -65,7 +65,8 @@ bool stw_labels_have(struct stw_json labels, const json_t *selector)
     const char *key;
     json_t *value;
     json_object_foreach ((json_t *)(uintptr_t)selector, key, value)
-        if (!stw_json_is(stw_json_get(labels, key), json_string_value(value)))
+        if (!json_is_string(value) ||
+            !stw_json_is(stw_json_get(labels, key), json_string_value(value)))
             return false;
     return true;
 }
@@ -73,9 +74,12 @@ bool stw_labels_have(struct stw_json labels, const json_t *selector)
 struct stw_json stw_adopted_selector(struct stw_json deployment)
 {
     struct stw_json selector = stw_json_path(deployment, "spec.selector");
-    struct stw_json labels = stw_json_get(selector, "matchLabels");
+    struct stw_json labels = stw_json_get(selector, "matchLabels"), key, value;
     size_t len;
     (void)stw_json_raw(labels, &len);
+    stw_json_foreach (labels, key, value)
+        if (stw_json_type(value) != STW_JSON_STRING)
+            return STW_JSON_NONE;
     bool usable = stw_json_size(labels) > 0 && len <= SELECTOR_MAX &&
                   stw_json_size(stw_json_get(selector, "matchExpressions")) == 0 &&
                   !stw_json_there(stw_json_get(labels, STW_MANAGED_BY));
