@@ -42,8 +42,9 @@ int stw_cert_info(const char *cert_pem, struct stw_cert_info *ret,
 int stw_pair_check(const char *cert_pem, const char *key_pem, int64_t now_us,
                    struct stw_error *err) STW_MUST_CHECK;
 /* Every block of the PEM is a certificate that can be read, at least one and at most
- * STW_TRUST_MAX_CERTS; text between blocks is a comment.  etcd and libcurl take no CA of a file with
- * another block.  STW_ERR_INVALID: the text says which block it is; STW_ERR_TOO_LARGE. */
+ * STW_TRUST_MAX_CERTS; text between blocks is a comment.  etcd does not start with a CA file that
+ * has a private key, or a block that is not a certificate; one that cannot be decoded it passes over, and
+ * we do not.  STW_ERR_INVALID: the text says which block it is; STW_ERR_TOO_LARGE. */
 int stw_bundle_check(const char *bundle_pem, struct stw_error *err) STW_MUST_CHECK;
 /* The first certificate is a CA certificate and valid at now_us. */
 int stw_ca_check(const char *cert_pem, int64_t now_us, struct stw_error *err) STW_MUST_CHECK;

@@ -77,11 +77,10 @@ struct stw_json stw_adopted_selector(struct stw_json deployment)
     struct stw_json labels = stw_json_get(selector, "matchLabels"), key, value;
     size_t len;
     (void)stw_json_raw(labels, &len);
-    stw_json_foreach (labels, key, value)
-        if (stw_json_type(value) != STW_JSON_STRING)
-            return STW_JSON_NONE;
     bool usable = stw_json_size(labels) > 0 && len <= SELECTOR_MAX &&
                   stw_json_size(stw_json_get(selector, "matchExpressions")) == 0 &&
                   !stw_json_there(stw_json_get(labels, STW_MANAGED_BY));
+    stw_json_foreach (labels, key, value)
+        usable = usable && stw_json_type(value) == STW_JSON_STRING;
     return usable ? labels : STW_JSON_NONE;
 }

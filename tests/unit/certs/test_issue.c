@@ -264,22 +264,25 @@ static void test_certificate_and_key_must_match(void **state)
     free(broken_chain);
 }
 
+static char *repeat(const char *text, size_t count)
+{
+    size_t len = strlen(text);
+    char *out = malloc(len * count + 1);
+    assert_non_null(out);
+    for (size_t i = 0; i < count; i++)
+        memcpy(out + i * len, text, len);
+    out[len * count] = '\0';
+    return out;
+}
+
 static void test_too_many_certificates_are_refused(void **state)
 {
     (void)state;
     struct stw_error err = {0};
-    size_t one = strlen(ca.cert), n = STW_PEM_MAX_CERTS + 1;
-    stw_autofree char *many = malloc(one * n + 1);
-    assert_non_null(many);
-    for (size_t i = 0; i < n; i++)
-        memcpy(many + i * one, ca.cert, one);
-    many[one * n] = '\0';
+    stw_autofree char *many = repeat(ca.cert, STW_PEM_MAX_CERTS + 1);
     assert_int_equal(stw_pair_check(many, ca.key, NOW, &err), -1);
     assert_int_equal(err.code, STW_ERR_TOO_LARGE);
-    stw_autofree char *big = malloc(STW_PEM_MAX_BYTES + 2);
-    assert_non_null(big);
-    memset(big, '\n', STW_PEM_MAX_BYTES + 1);
-    big[STW_PEM_MAX_BYTES + 1] = '\0';
+    stw_autofree char *big = repeat("\n", STW_PEM_MAX_BYTES + 1);
     assert_int_equal(stw_pair_check(big, ca.key, NOW, &err), -1);
     assert_int_equal(err.code, STW_ERR_TOO_LARGE);
 }
@@ -314,17 +317,6 @@ static void test_signer_is_found_in_a_bundle(void **state)
     assert_false(stw_cert_signed_by("", ca.cert));
     free(both);
     free(reversed);
-}
-
-static char *repeat(const char *text, size_t count)
-{
-    size_t len = strlen(text);
-    char *out = malloc(len * count + 1);
-    assert_non_null(out);
-    for (size_t i = 0; i < count; i++)
-        memcpy(out + i * len, text, len);
-    out[len * count] = '\0';
-    return out;
 }
 
 static void test_bundle_holds_only_certificates(void **state)
