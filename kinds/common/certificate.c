@@ -100,10 +100,15 @@ static bool is_certificate(const char *pem, const char *name, const char *key,
     return false;
 }
 
+int stw_certificate_check_authorities(const char *pem, struct stw_error *err)
+{
+    return stw_error_pass_over(stw_bundle_check(pem, err), STW_ERR_TOO_LARGE, err);
+}
+
 static bool are_authorities(const char *pem, const char *name, const char *key,
                             struct stw_error *err)
 {
-    if (stw_bundle_check(pem, err) == 0)
+    if (stw_certificate_check_authorities(pem, err) == 0)
         return true;
     (void)stw_error_wrap(err, "%s of Secret \"%s\"", key, name);
     return false;

@@ -26,6 +26,9 @@ struct stw_certificate {
  * STW_ERR_TOO_LARGE.  `name` of the Secret is for these texts. */
 int stw_certificate_read(const struct stw_secret *s, const char *name, const char *prefix,
                          struct stw_certificate *ret, struct stw_error *err) STW_MUST_CHECK;
+/* As stw_bundle_check.  What is too large for it is not looked at to its end: 0, since those who read the
+ * file have no such limit. */
+int stw_certificate_check_authorities(const char *pem, struct stw_error *err) STW_MUST_CHECK;
 void stw_certificate_done(struct stw_certificate *c);
 
 #endif

@@ -5,7 +5,6 @@
 #include "kinds/etcdbackup/access.h"
 
 #include "base/util.h"
-#include "certs/issue.h"
 #include "kinds/common/certificate.h"
 #include "kinds/common/product.h"
 #include "kinds/etcdbackup/places.h"
@@ -70,7 +69,7 @@ static int read_s3_secret(const struct stw_run *run, const char *name, struct st
     stw_secret_done(&s);
     int rc = !text ? stw_fail(&err, STW_ERR_INVALID, "it has no key \"credentials\"")
              : cut ? stw_fail(&err, STW_ERR_INVALID, "ca.crt has a NUL byte")
-             : *ret_ca && stw_bundle_check(*ret_ca, &err) != 0
+             : *ret_ca && stw_certificate_check_authorities(*ret_ca, &err) != 0
                  ? stw_error_wrap(&err, "ca.crt")
                  : stw_credentials_parse(text, strlen(text), NULL, c, &err);
     stw_wipe_free(text);

@@ -136,12 +136,30 @@ static void test_oversized_certificate_names_its_size(void **state)
                         "ca.crt of Secret \"tls\" has 262146 bytes; it may have at most 262144");
 }
 
+/* For a store that has more authorities than are looked at. */
+static void test_large_bundle_is_taken(void **state)
+{
+    stw_autobuf struct stw_buf many = STW_BUF_INIT(1u << 20), large = STW_BUF_INIT(1u << 20);
+    struct stw_error err = {0};
+    (void)state;
+    for (size_t i = 0; i <= STW_TRUST_MAX_CERTS; i++)
+        stw_buf_adds(&many, made.cert);
+    for (size_t i = 0; i < 800u << 10; i++)
+        stw_buf_addc(&large, 'x');
+    assert_int_equal(stw_certificate_check_authorities(stw_buf_str(&many), &err), 0);
+    assert_int_equal(stw_certificate_check_authorities(stw_buf_str(&large), &err), 0);
+    assert_int_equal(err.code, STW_OK);
+    assert_int_equal(stw_certificate_check_authorities(made.key, &err), -1);
+    assert_int_equal(err.code, STW_ERR_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_complete_certificate_secrets_are_read),
         cmocka_unit_test(test_missing_keys_are_named),
         cmocka_unit_test(test_oversized_certificate_names_its_size),
+        cmocka_unit_test(test_large_bundle_is_taken),
     };
     return cmocka_run_group_tests(tests, make_certificate, free_certificate);
 }
